@@ -12,15 +12,8 @@ Option FragmentsField(int& fragments) {
   return WholeOption("fragments", &fragments, 1, 64);
 }
 
-// Above, a context takes tens of megabytes and gains nothing on codes.
-Option ZstdField(int& level) {
-  Option field = WholeOption("zstd", &level, 1, 9);
-  field.valid = [&level] { return level >= 0 && level <= 9; };
-  return field;
-}
-
 std::vector<Option> FieldsOf(BlockOptions& o) {
-  return {ZstdField(o.zstd), FragmentsField(o.fragments), LeastField(o.least)};
+  return {FragmentsField(o.fragments), LeastField(o.least)};
 }
 
 PiecePolicy StatelessPolicy(WireFormat format) {
@@ -34,17 +27,7 @@ PiecePolicy InnovationPolicy(WireFormat format) {
           .resync_format = WireFormat::kDenseF32};
 }
 
-PiecePolicy ErrorFeedbackPolicy(WireFormat format) {
-  PiecePolicy policy = StatelessPolicy(format);
-  policy.memory = EdgeMemory::kError;
-  return policy;
-}
-
 void Use(const BlockOptions& options, PiecePolicy& policy) {
-  if (options.zstd > 0) {
-    policy.packing = Packing::kZstd;
-    policy.zstd_level = options.zstd;
-  }
   policy.fragments = options.fragments;
   policy.least = options.least;
 }

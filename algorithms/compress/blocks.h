@@ -16,14 +16,12 @@
 namespace gossamer {
 
 struct BlockOptions {
-  int zstd = 0;  // level of the packer, 1 to 9; 0: none
   int fragments = 1;
   size_t least = kMinQuantizedSize;
 };
 std::vector<Option> FieldsOf(BlockOptions& options);
 Option LeastField(size_t& least);
 Option FragmentsField(int& fragments);
-Option ZstdField(int& level);
 
 // Values themselves, with no memory: the error is one of x, not of differences,
 // so γ = 1 is stable.
@@ -34,11 +32,6 @@ PiecePolicy StatelessPolicy(WireFormat format);
 // codes, in the mean square, mixes stably with γ = 1; CHOCO diverges only for
 // cruder ones.
 PiecePolicy InnovationPolicy(WireFormat format);
-// Values with what was rounded away before (Tang et al., DeepSqueeze, arXiv
-// 1907.07346).  The accumulated error makes parameters lag: γ is at most a
-// tenth of the one that is stable with replicas.
-PiecePolicy ErrorFeedbackPolicy(WireFormat format);
-
 // Sets of `policy` what the options say.
 void Use(const BlockOptions& options, PiecePolicy& policy);
 

@@ -2,14 +2,13 @@
 // correction.
 //
 // A codec is a policy over wire formats.  A wire format maps a span of floats
-// to bytes of a size known from the layout alone; on the wire they may be
-// packed into fewer (packer.h).  An innovation codec codes x − x̂ and adds what
-// it coded to the replica x̂; a stateless one codes x. Large segments are
-// quantized; small (by default under 1024 parameters) and one-dimensional ones
-// travel in bf16 inside the same payload, so that one coefficient acts on all.
-// Knows nothing of edges, frames or networks. Source: research on compressed
-// gossip (CHOCO, Koloskova, Stich, Jaggi, ICML 2019), in difference form with
-// one replica per edge.
+// to bytes of a size known from the layout alone.  An innovation codec codes x
+// − x̂ and adds what it coded to the replica x̂; a stateless one codes x. Large
+// segments are quantized; small (by default under 1024 parameters) and
+// one-dimensional ones travel in bf16 inside the same payload, so that one
+// coefficient acts on all. Knows nothing of edges, frames or networks. Source:
+// research on compressed gossip (CHOCO, Koloskova, Stich, Jaggi, ICML 2019), in
+// difference form with one replica per edge.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_CODEC_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_CODEC_H_
@@ -38,35 +37,23 @@ enum class WireFormat : uint8_t {
   kLm2 = 5,
   kSign = 6,
   kTopK = 7,
-  kQsgd = 8,
-  kUnit = 9,           // Dyna-COLD's
-  kModulo = 10,        // Moniqua's
+  // 8 was QSGD's.
+  kUnit = 9,  // Dyna-COLD's
+  // 10 was Moniqua's.
   kPowerColumns = 11,  // PowerGossip's
   kPowerRows = 12,
-  kMaskedLead = 13,  // masked averages
-  kMaskedFollow = 14,
+  // 13 and 14 were masked averages'.
 };
 // The last format that codes values by itself; each of the others belongs to
 // one codec.
-inline constexpr int kLastWireFormat = 10;
-
-// How the bytes of a payload are packed on the wire; values are for ever.
-enum class Packing : uint8_t {
-  kNone = 0,
-  kGamma = 1,  // Elias's codes of the levels of kQsgd
-  kOmega = 2,
-  kZstd = 3,
-};
+inline constexpr int kLastWireFormat = 9;
 
 // The state that a codec has the ends of an edge keep between exchanges.
 enum class EdgeMemory : uint8_t {
   kNone,
   kReplicas,  // a sender's replica x̂, and at each end the difference D
-  kError,     // minus what the sender has rounded away so far
   kShared,    // what both ends have made of the exchanges completed so far
 };
-
-class Packer;
 
 // An encoded snapshot and how to read it.
 struct Encoded {
@@ -92,23 +79,16 @@ class Codec {
   // Number of floats of memory: that of the parameters, or with kShared one of
   // the codec's own.
   virtual size_t memory_size() const { return extent().size; }
-  // The memory of a new incarnation; `upper` at the end with the larger peer
-  // id.
-  virtual std::vector<float> InitialMemory(bool upper) const {
-    return std::vector<float>(memory_size());
-  }
   bool needs_replica() const { return memory() == EdgeMemory::kReplicas; }
   // The consensus step size γ at which mixing with this codec is stable.
   virtual float gamma() const = 0;
   // The largest γ, gamma() at least, up to which disagreement shrinks on every
   // graph; above, on some it grows from round to round, or ends above half of
-  // what it began with.  Of unbiased formats 1/(1 + ω), for which a round's
-  // mean square (1 − γλ)² + γ²λ²ω stays below 1 for every λ < 2 of I − W; of
-  // the others as measured (README.md, "How far γ may go").
+  // what it began with (measured: README.md, "How far γ may go").
   virtual float largest_gamma() const = 0;
   // In how many fragments the vector is exchanged, one per exchange; 1: whole.
-  // A codec of several codes nothing itself: what it says of formats, γ and
-  // packing is true of each, its EncodedSize is that of the largest.
+  // A codec of several codes nothing itself: what it says of formats and γ is
+  // true of each, its EncodedSize is that of the largest.
   virtual int fragments() const = 0;
   // The codec of one fragment, which knows nothing of the others: where it
   // lies, and the codec of that part of the vector, as if there were no more.
@@ -134,26 +114,16 @@ class Codec {
   // γ with this format over γ with `format()`.
   virtual float RelativeGamma(WireFormat format) const = 0;
 
-  // How payloads travel that become shorter by it, and what packs them: null
-  // without packing.  The codec outlives it.
-  virtual Packing packing() const = 0;
-  virtual std::unique_ptr<Packer> MakePacker() const = 0;
-
-  // Bytes of a payload; exact, and the most that travels.  0 for a value that
-  // is no format, so that the byte of a received header may be asked for as it
-  // is.
+  // Bytes of a payload, exact.  0 for a value that is no format, so that the
+  // byte of a received header may be asked for as it is.
   virtual size_t EncodedSize(WireFormat format) const = 0;
   // With `memory` as in memory():
   //   kReplicas  x̂: q = C(x − x̂), x̂ += q
-  //   kError    −e: q = C(x + e), e += x − q
   //   kShared       q = C(x; memory), which only Complete changes
   //   empty         q = C(x)
   // Writes q to `out` (EncodedSize(format) bytes).  x is finite: the caller has
   // checked.  A value beyond ±kMaxMagnitude is coded as that bound.  `key` is
-  // the exchange's id: formats that round at random draw by it and by place,
-  // those without scales have a step of its round.  It is one at both ends, and
-  // best at all peers: equal values are then coded alike, their difference is
-  // 0.
+  // the exchange's id, the same at both ends: kUnit has a step of its round.
   virtual void Encode(WireFormat format, std::span<const float> x,
                       std::span<float> memory, uint64_t key,
                       std::span<std::byte> out) const = 0;

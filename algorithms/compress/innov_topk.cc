@@ -1,9 +1,9 @@
 // `innov-topk`: the largest innovations of every 4096.
 
-#include "algorithms/compress/innov_topk.h"
-
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
+#include <vector>
 
 #include "algorithms/base/status_macros.h"
 #include "algorithms/compress/blocks.h"
@@ -14,26 +14,23 @@ namespace {
 
 MadeCodec Make(const CompressorText& text, const ParameterLayout& layout,
                const Kernels& kernels) {
-  TopKOptions options;
-  GOSSAMER_RETURN_IF_ERROR(ReadOptions(text, FieldsOf(options)));
+  uint16_t kept = 64;  // k: values that are sent of every 4096
+  BlockOptions blocks;
+  std::vector<Option> options = {
+      WholeOption("k", &kept, 1, static_cast<int64_t>(kChunkSize))};
+  std::ranges::move(FieldsOf(blocks), std::back_inserter(options));
+  GOSSAMER_RETURN_IF_ERROR(ReadOptions(text, options));
   PiecePolicy policy = InnovationPolicy(WireFormat::kTopK);
-  Use(options.blocks, policy);
-  policy.formats.kept = options.kept;
+  Use(blocks, policy);
+  policy.kept = kept;
   // Half of where rings of eight begin to diverge; on complete graphs 2.5k/4096
   // is too much already.
-  policy.gamma = std::min(1.0f, 2.0f * options.kept / kChunkSize);
+  policy.gamma = std::min(1.0f, 2.0f * kept / kChunkSize);
   policy.largest_gamma = policy.gamma;
   return MakePieceCodec(text.whole, policy, layout, kernels);
 }
 
 }  // namespace
-
-std::vector<Option> FieldsOf(TopKOptions& o) {
-  std::vector<Option> fields = {
-      WholeOption("k", &o.kept, 1, static_cast<int64_t>(kChunkSize))};
-  std::ranges::move(FieldsOf(o.blocks), std::back_inserter(fields));
-  return fields;
-}
 
 GOSSAMER_COMPRESSOR(innov_topk) = {
     .name = "innov-topk",

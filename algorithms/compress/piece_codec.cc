@@ -3,25 +3,52 @@
 #include <algorithm>
 #include <cassert>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/ids.h"
-#include "algorithms/base/rng.h"
-#include "algorithms/compress/elias_packer.h"
 #include "algorithms/compress/wire_layout.h"
-#include "algorithms/compress/zstd_packer.h"
 
 namespace gossamer {
 namespace {
 
-std::vector<WireLayout> LayoutsOf(std::span<const Piece> pieces,
-                                  const FormatOptions& options) {
-  std::vector<WireLayout> layouts;
+// Nullopt: no format of edges that codes values by itself.
+std::optional<Coding> CodingOf(WireFormat format, uint16_t kept) {
+  switch (format) {
+    case WireFormat::kDenseF32:
+      return Coding::kF32;
+    case WireFormat::kDenseBf16:
+      return Coding::kBf16;
+    case WireFormat::kInt8:
+      return Coding::kInt8;
+    case WireFormat::kInt4:
+      return Coding::kInt4;
+    case WireFormat::kLm2:
+      return Coding::kLm2;
+    case WireFormat::kSign:
+      return Coding::kSign;
+    case WireFormat::kTopK:
+      return Coding::TopK(kept);
+    case WireFormat::kUnit:
+      return Coding::kUnit;
+    default:
+      return std::nullopt;
+  }
+}
+
+using Layouts = std::vector<std::optional<WireLayout>>;
+
+Layouts LayoutsOf(std::span<const Piece> pieces, uint16_t kept) {
+  Layouts layouts(kLastWireFormat);
   for (int format = 1; format <= kLastWireFormat; ++format) {
-    layouts.emplace_back(static_cast<WireFormat>(format), pieces, options);
+    const auto coding = CodingOf(static_cast<WireFormat>(format), kept);
+    if (!coding) continue;
+    layouts[static_cast<size_t>(format) - 1].emplace(
+        absl::StrCat("format ", format), pieces, *coding,
+        HasBlocks(*coding) ? Coding::kBf16 : *coding);
   }
   return layouts;
 }
@@ -48,7 +75,7 @@ class PieceCodec final : public Codec {
         extent_(extent),
         size_(extent.size),
         pieces_(std::move(pieces)),
-        layouts_(LayoutsOf(pieces_, policy.formats)) {
+        layouts_(LayoutsOf(pieces_, policy.kept)) {
     if (policy.fragments == 1) return;
     PiecePolicy whole = policy;
     whole.fragments = 1;
@@ -80,20 +107,6 @@ class PieceCodec final : public Codec {
                                              : policy_.relative_gamma(format);
   }
 
-  Packing packing() const override { return policy_.packing; }
-  std::unique_ptr<Packer> MakePacker() const override {
-    switch (policy_.packing) {
-      case Packing::kNone:
-        return nullptr;
-      case Packing::kZstd:
-        return MakeZstdPacker(policy_.zstd_level);
-      default:
-        return MakeEliasPacker(
-            policy_.packing == Packing::kGamma ? Elias::kGamma : Elias::kOmega,
-            pieces_, *LayoutOf(WireFormat::kQsgd));
-    }
-  }
-
   size_t EncodedSize(WireFormat format) const override {
     const WireLayout* const layout = LayoutOf(format);
     size_t largest =
@@ -115,12 +128,8 @@ class PieceCodec final : public Codec {
       const auto& [offset, n] = pieces_[i].extent;
       const WireLayout::Place& place = layout.place(i);
       kernels_.encode(CodingAt(place.coding, key), x.subspan(offset, n),
-                      memory.empty() ? memory : memory.subspan(offset, n),
-                      RngKey(key).Bits(i), out.data() + place.scales,
-                      out.data() + place.codes);
-    }
-    if (policy_.memory == EdgeMemory::kError && !memory.empty()) {
-      kernels_.axpy(-1, x, memory);
+                      memory.empty() ? memory : memory.subspan(offset, n), 0,
+                      out.data() + place.scales, out.data() + place.codes);
     }
   }
 
@@ -129,7 +138,7 @@ class PieceCodec final : public Codec {
     if (layout == nullptr) {
       return absl::DataLossError(absl::StrCat(
           "payload of unknown format ", static_cast<int>(payload.format),
-          "; 1 to ", layouts_.size(), " are known"));
+          "; both ends need the same codec and version"));
     }
     return layout->Validate(pieces_, payload.bytes, kernels_);
   }
@@ -183,7 +192,8 @@ class PieceCodec final : public Codec {
   // Null for a format that is none.
   const WireLayout* LayoutOf(WireFormat format) const {
     const size_t index = static_cast<size_t>(format) - 1;
-    return index < layouts_.size() ? &layouts_[index] : nullptr;
+    return index < layouts_.size() && layouts_[index] ? &*layouts_[index]
+                                                      : nullptr;
   }
 
   const std::string name_;
@@ -191,8 +201,8 @@ class PieceCodec final : public Codec {
   const Kernels& kernels_;
   const Extent extent_;
   const size_t size_;
-  const std::vector<Piece> pieces_;        // offsets from that of extent_
-  const std::vector<WireLayout> layouts_;  // format f at f − 1
+  const std::vector<Piece> pieces_;  // offsets from that of extent_
+  const Layouts layouts_;            // format f at f − 1
   std::vector<std::unique_ptr<const PieceCodec>> fragments_;  // none: whole
 };
 

@@ -9,6 +9,7 @@
 #define GOSSAMER_ALGORITHMS_COMPRESS_PIECE_CODEC_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -34,12 +35,10 @@ struct PiecePolicy {
   // 1 of all.
   std::span<const WireFormat> choices = {};
   float (*relative_gamma)(WireFormat) = nullptr;
-  FormatOptions formats = {};
+  uint16_t kept = 64;       // k: values that kTopK keeps of every 4096
   ShrinkingStep unit = {};  // of kUnit
   // Segments below `least` values, and one-dimensional ones, are not quantized.
   size_t least = kMinQuantizedSize;
-  Packing packing = Packing::kNone;
-  int zstd_level = 1;
   int fragments = 1;
 };
 

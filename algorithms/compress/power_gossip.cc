@@ -10,10 +10,28 @@
 #include "algorithms/base/status_macros.h"
 #include "algorithms/compress/blocks.h"
 #include "algorithms/compress/compressor.h"
-#include "algorithms/compress/turn.h"
 
 namespace gossamer {
 namespace {
+
+// A payload begins with its turn.  Turns count modulo this, which floats hold
+// exactly.
+constexpr uint32_t kTurns = uint32_t{1} << 24;
+constexpr size_t kTurnBytes = 4;
+
+uint32_t TurnOf(std::span<const std::byte> payload) {
+  uint32_t turn;
+  std::memcpy(&turn, payload.data(), sizeof(turn));
+  return turn;
+}
+
+// The turn that memory keeps as a float; 0 if it is none, which only a damaged
+// checkpoint can have.
+uint32_t TurnIn(std::span<const float> memory) {
+  return memory[0] >= 0 && memory[0] < static_cast<float>(kTurns)
+             ? static_cast<uint32_t>(memory[0])
+             : 0;
+}
 
 std::vector<float> FloatsAt(std::span<const std::byte> payload, size_t first,
                             size_t n) {
@@ -64,7 +82,7 @@ PowerGossipCodec::PowerGossipCodec(std::string_view name,
 }
 
 WireFormat PowerGossipCodec::FormatFor(std::span<const float> memory) const {
-  const bool odd = Whole(memory[0], kTurns) % 2 == 1;
+  const bool odd = TurnIn(memory) % 2 == 1;
   return odd ? WireFormat::kPowerRows : WireFormat::kPowerColumns;
 }
 
@@ -102,9 +120,9 @@ void PowerGossipCodec::Encode(WireFormat format, std::span<const float> x,
                               std::span<std::byte> out) const {
   assert(x.size() == size_ && memory.size() == memory_size());
   assert(out.size() == EncodedSize(format));
-  const auto turn = Whole(memory[0], kTurns);
+  const uint32_t turn = TurnIn(memory);
   const bool columns = format == WireFormat::kPowerColumns;
-  PutTurn(turn, out);
+  std::memcpy(out.data(), &turn, kTurnBytes);
   for (const Matrix& m : matrices_) {
     const auto matrix = x.subspan(m.extent.offset, m.extent.size);
     const std::vector<float> direction = Direction(m, columns, turn, memory);
@@ -196,7 +214,7 @@ void PowerGossipCodec::Complete(const Encoded* mine, const Encoded* theirs,
     kernels_.apply(&t, &m, c, {}, x.subspan(e.offset, e.size));
     at += CodeBytes(Coding::kBf16, e.size);
   }
-  const auto turn = Whole(memory[0], kTurns);
+  const uint32_t turn = TurnIn(memory);
   if (TurnOf(mine->bytes) != turn || TurnOf(theirs->bytes) != turn ||
       mine->format != FormatFor(memory) || theirs->format != mine->format) {
     return;

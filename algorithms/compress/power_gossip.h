@@ -22,7 +22,6 @@
 #include "algorithms/base/parameter_layout.h"
 #include "algorithms/compress/codec.h"
 #include "algorithms/compress/options.h"
-#include "algorithms/compress/packer.h"
 #include "algorithms/compress/wire_layout.h"
 #include "algorithms/kernels/kernels.h"
 
@@ -60,8 +59,6 @@ class PowerGossipCodec final : public Codec {
   WireFormat FormatFor(std::span<const float> memory) const override;
   std::span<const WireFormat> choices() const override { return {}; }
   float RelativeGamma(WireFormat) const override { return 1; }
-  Packing packing() const override { return Packing::kNone; }
-  std::unique_ptr<Packer> MakePacker() const override { return nullptr; }
 
   size_t EncodedSize(WireFormat format) const override;
   void Encode(WireFormat format, std::span<const float> x,

@@ -1,38 +1,33 @@
 #include "algorithms/compress/qsgd.h"
 
 #include <algorithm>
-#include <cmath>
-#include <iterator>
+#include <cassert>
 #include <memory>
-#include <span>
-#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/buffer_pool.h"
 #include "algorithms/base/rng.h"
 #include "algorithms/base/status_macros.h"
-#include "algorithms/compress/packer.h"
-#include "algorithms/compress/piece_codec.h"
+#include "algorithms/compress/blocks.h"
+#include "algorithms/compress/compressor.h"
 
 namespace gossamer {
 namespace {
 
-// A codec's payloads, packed where that makes them shorter: so the size tells
+// Payloads of a coder, packed where that makes them shorter: the size tells
 // which they are.
-class CodecPayloads final : public PayloadFormat {
+class QsgdPayloads final : public PayloadFormat {
  public:
-  explicit CodecPayloads(std::shared_ptr<const Codec> codec)
-      : codec_(std::move(codec)), packer_(codec_->MakePacker()) {}
-
-  size_t size() const { return codec_->EncodedSize(codec_->format()); }
+  explicit QsgdPayloads(std::shared_ptr<const QsgdCoder> coder)
+      : coder_(std::move(coder)) {}
 
   absl::StatusOr<Payload> Accept(Payload bytes) const override {
-    const WireFormat format = codec_->format();
-    if (packer_ != nullptr && bytes.size() < size()) {
-      const std::shared_ptr<std::byte[]> whole = pool_->Get(size());
-      const std::span<std::byte> to(whole.get(), size());
-      if (!packer_->Unpack(format, bytes.bytes(), to)) {
+    const EliasPacker* const packer = coder_->packer();
+    if (packer != nullptr && bytes.size() < coder_->size()) {
+      const std::shared_ptr<std::byte[]> whole = pool_->Get(coder_->size());
+      const std::span<std::byte> to(whole.get(), coder_->size());
+      if (!packer->Unpack(bytes.bytes(), to)) {
         return absl::DataLossError(
             absl::StrCat(bytes.size(),
                          " bytes are no packed payload; all need the same "
@@ -40,28 +35,26 @@ class CodecPayloads final : public PayloadFormat {
       }
       bytes = Payload(to, whole);
     }
-    GOSSAMER_RETURN_IF_ERROR(codec_->Validate({format, bytes.bytes()}));
+    GOSSAMER_RETURN_IF_ERROR(coder_->Validate(bytes.bytes()));
     return bytes;
   }
 
   void Add(std::span<const std::byte> payload,
            std::span<float> sum) const override {
-    codec_->Add({codec_->format(), payload}, sum);
+    coder_->Add(payload, sum);
   }
 
  private:
-  const std::shared_ptr<const Codec> codec_;
-  const std::unique_ptr<Packer> packer_;
+  const std::shared_ptr<const QsgdCoder> coder_;
   const std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
 };
 
 class QuantizedGradients final : public GradientCompressor {
  public:
-  QuantizedGradients(std::shared_ptr<const Codec> codec, size_t n)
+  QuantizedGradients(std::shared_ptr<const QsgdCoder> coder, size_t n)
       : n_(n),
-        codec_(std::move(codec)),
-        packer_(codec_->MakePacker()),
-        format_(std::make_shared<const CodecPayloads>(codec_)) {}
+        coder_(std::move(coder)),
+        format_(std::make_shared<const QsgdPayloads>(coder_)) {}
 
   bool sums() const override { return false; }
 
@@ -82,15 +75,14 @@ class QuantizedGradients final : public GradientCompressor {
       std::ranges::fill(vector, 0.0f);
       gradient_ = vector;
     }
-    const WireFormat format = codec_->format();
-    const size_t size = codec_->EncodedSize(format);
+    const size_t size = coder_->size();
     const std::shared_ptr<std::byte[]> owner = pool_->Get(size);
     const std::span<std::byte> bytes(owner.get(), size);
-    codec_->Encode(format, gradient_, {}, key_, bytes);
-    if (packer_ != nullptr) {
+    coder_->Encode(gradient_, key_, bytes);
+    if (coder_->packer() != nullptr) {
       const std::shared_ptr<std::byte[]> packed = pool_->Get(size);
       const std::span<std::byte> to(packed.get(), size);
-      const size_t shorter = packer_->Pack({format, bytes}, to);
+      const size_t shorter = coder_->packer()->Pack(bytes, to);
       if (shorter > 0) return Payload(to.first(shorter), packed);
     }
     return Payload(bytes, owner);
@@ -103,118 +95,82 @@ class QuantizedGradients final : public GradientCompressor {
 
  private:
   const size_t n_;
-  const std::shared_ptr<const Codec> codec_;
-  const std::unique_ptr<Packer> packer_;  // the format's has another thread
-  const std::shared_ptr<const CodecPayloads> format_;
+  const std::shared_ptr<const QsgdCoder> coder_;
+  const std::shared_ptr<const QsgdPayloads> format_;
   const std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
   uint64_t key_ = 0;
   std::span<const float> gradient_;
 };
 
-absl::StatusOr<QsgdOptions> Read(const CompressorText& text) {
+MadeGradients Make(const CompressorText& text, const ParameterLayout& layout,
+                   const Kernels& kernels, const ValueCoderMaker&) {
   QsgdOptions options;
   GOSSAMER_RETURN_IF_ERROR(ReadOptions(text, FieldsOf(options)));
-  GOSSAMER_RETURN_IF_ERROR(CheckOptions(options));
-  return options;
-}
-
-MadeCodec Make(const CompressorText& text, const ParameterLayout& layout,
-               const Kernels& kernels) {
-  GOSSAMER_ASSIGN_OR_RETURN(const QsgdOptions options, Read(text));
-  return MakeQsgd(text.whole, options, layout, kernels);
-}
-
-MadeGradients MakeGradients(const CompressorText& text,
-                            const ParameterLayout& layout,
-                            const Kernels& kernels, const ValueCoderMaker&) {
-  GOSSAMER_ASSIGN_OR_RETURN(const QsgdOptions options, Read(text));
-  return MakeQsgdGradients(options, layout, kernels);
+  return std::make_unique<QuantizedGradients>(
+      std::make_shared<const QsgdCoder>(options, layout, kernels),
+      layout.size());
 }
 
 }  // namespace
 
 std::vector<Option> FieldsOf(QsgdOptions& o) {
-  std::vector<Option> fields = {
-      WholeOption("levels", &o.levels, 1, 127, "1, 7 or 127",
-                  [](int64_t s) { return s == 1 || s == 7 || s == 127; }),
-      WholeOption("bucket", &o.bucket, 128, 32768,
-                  "a multiple of 128 up to 32768",
-                  [](int64_t b) { return b % 128 == 0; }),
-      WordOption("norm", &o.norm,
-                 {{"max", Coding::kMax}, {"l2", Coding::kEuclidean}},
-                 "max or l2"),
-      WordOption("raw", &o.raw,
-                 {{"bf16", Coding::kBf16}, {"f32", Coding::kF32}},
-                 "bf16 or f32"),
-      WordOption("coding", &o.coding,
-                 {{"fixed", Packing::kNone},
-                  {"gamma", Packing::kGamma},
-                  {"omega", Packing::kOmega}},
-                 "fixed, gamma or omega")};
-  std::ranges::move(FieldsOf(o.blocks), std::back_inserter(fields));
-  return fields;
+  return {WholeOption("levels", &o.levels, 1, 127, "1, 7 or 127",
+                      [](int64_t s) { return s == 1 || s == 7 || s == 127; }),
+          WholeOption("bucket", &o.bucket, 128, 32768,
+                      "a multiple of 128 up to 32768",
+                      [](int64_t b) { return b % 128 == 0; }),
+          WordOption("norm", &o.norm,
+                     {{"max", Coding::kMax}, {"l2", Coding::kEuclidean}},
+                     "max or l2"),
+          WordOption<std::optional<Elias>>("coding", &o.coding,
+                                           {{"fixed", std::nullopt},
+                                            {"gamma", Elias::kGamma},
+                                            {"omega", Elias::kOmega}},
+                                           "fixed, gamma or omega"),
+          LeastField(o.least)};
 }
 
-absl::Status CheckOptions(const QsgdOptions& options) {
-  QsgdOptions copy = options;
-  GOSSAMER_RETURN_IF_ERROR(CheckOptions("qsgd", FieldsOf(copy)));
-  if (options.coding == Packing::kNone || options.blocks.zstd == 0) {
-    return absl::OkStatus();
+// Pieces that are not quantized travel as floats: bf16 rounds to nearest, with
+// a bias.
+QsgdCoder::QsgdCoder(const QsgdOptions& options, const ParameterLayout& layout,
+                     const Kernels& kernels)
+    : kernels_(kernels),
+      pieces_(SplitIntoPieces(layout, options.least)),
+      layout_("qsgd", pieces_,
+              Coding::Qsgd(options.levels, options.bucket, options.norm),
+              Coding::kF32) {
+  if (options.coding) packer_.emplace(*options.coding, pieces_, layout_);
+}
+
+void QsgdCoder::Encode(std::span<const float> x, uint64_t key,
+                       std::span<std::byte> out) const {
+  assert(out.size() == size());
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    const auto& [offset, n] = pieces_[i].extent;
+    const WireLayout::Place& place = layout_.place(i);
+    kernels_.encode(place.coding, x.subspan(offset, n), {}, RngKey(key).Bits(i),
+                    out.data() + place.scales, out.data() + place.codes);
   }
-  return absl::InvalidArgumentError(
-      "options coding and zstd of \"qsgd\" are both given, but payloads are "
-      "packed one way: leave one of them out");
 }
 
-// A value a fraction t of a step above a level adds t(1−t) steps² of variance.
-// Maximum norm: one value of s steps and B of t = 1/(1 + √(1 + B/s²)) each.
-// Euclidean: B of s/√B, or as many of 1/2 as make up the norm.
-float GammaOf(const QsgdOptions& options) {
-  const double b = options.bucket, s = options.levels;
-  if (options.norm == Coding::kMax) {
-    return static_cast<float>(2 / (1 + std::sqrt(1 + b / (s * s))));
+void QsgdCoder::Add(std::span<const std::byte> payload,
+                    std::span<float> sum) const {
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    const auto& [offset, n] = pieces_[i].extent;
+    const CodedSpan part = layout_.Part(i, payload);
+    kernels_.apply(&part, nullptr, 0, sum.subspan(offset, n), {});
   }
-  return static_cast<float>(2 * s <= std::sqrt(b) ? s / std::sqrt(b)
-                                                  : 1 / (1 + b / (4 * s * s)));
 }
 
-MadeCodec MakeQsgd(std::string_view text, const QsgdOptions& options,
-                   const ParameterLayout& layout, const Kernels& kernels) {
-  PiecePolicy policy = StatelessPolicy(WireFormat::kQsgd);
-  Use(options.blocks, policy);
-  if (options.coding != Packing::kNone) policy.packing = options.coding;
-  policy.formats.levels = options.levels;
-  policy.formats.bucket = options.bucket;
-  policy.formats.norm = options.norm;
-  policy.formats.raw = options.raw;
-  policy.gamma = policy.largest_gamma = GammaOf(options);
-  return MakePieceCodec(text, policy, layout, kernels);
-}
-
-MadeGradients MakeQsgdGradients(QsgdOptions options,
-                                const ParameterLayout& layout,
-                                const Kernels& kernels) {
-  if (options.blocks.fragments > 1) {
-    return absl::InvalidArgumentError(
-        "a step needs the whole gradient: leave out fragments");
-  }
-  options.raw = Coding::kF32;
-  GOSSAMER_ASSIGN_OR_RETURN(std::shared_ptr<const Codec> made,
-                            MakeQsgd("qsgd", options, layout, kernels));
-  return std::make_unique<QuantizedGradients>(std::move(made), layout.size());
-}
-
-GOSSAMER_COMPRESSOR(qsgd) = {
-    .name = "qsgd",
-    .help = {.summary = "gradients, or parameters, rounded at random",
-             .property = "unbiased, variance bounded",
-             .bits = "4.031",
-             .state = "0",
-             .needs = "of gradients every message",
-             .gamma = "1/(1 + ω)",
-             .source = "Alistarh et al., NIPS 2017",
-             .page = "qsgd"},
-    .edges = Make,
-    .gradients = MakeGradients};
+GOSSAMER_COMPRESSOR(qsgd) = {.name = "qsgd",
+                             .help = {.summary = "gradients rounded at random",
+                                      .property = "unbiased, variance bounded",
+                                      .bits = "4.031",
+                                      .state = "0",
+                                      .needs = "every message",
+                                      .gamma = "–",
+                                      .source = "Alistarh et al., NIPS 2017",
+                                      .page = "qsgd"},
+                             .gradients = Make};
 
 }  // namespace gossamer

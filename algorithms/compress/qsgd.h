@@ -1,21 +1,26 @@
 // QSGD (Alistarh et al., NIPS 2017): values rounded at random to a few levels
-// of a bucket's norm, without bias; of edges and of gradients by one quantizer.
+// of a bucket's norm, without bias.
 //
-// For gradients nothing is remembered: rounding is right on average, and errors
-// of ranks average out, since each draws for itself.  Both ends of an edge draw
-// alike.  Knows nothing of how levels are coded.
+// Nothing is remembered: rounding is right on average, and errors of ranks
+// average out, since each draws for itself.  Knows nothing of operations over
+// ranks.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_QSGD_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_QSGD_H_
 
+#include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
-#include "algorithms/compress/blocks.h"
-#include "algorithms/compress/compressor.h"
+#include "absl/status/status.h"
+#include "algorithms/base/parameter_layout.h"
+#include "algorithms/compress/elias_packer.h"
 #include "algorithms/compress/options.h"
+#include "algorithms/compress/wire_layout.h"
 #include "algorithms/kernels/coding.h"
+#include "algorithms/kernels/kernels.h"
 
 namespace gossamer {
 
@@ -24,28 +29,39 @@ struct QsgdOptions {
   uint16_t bucket = 512;  // values per scale
   // The scale is this norm of a bucket, over s.
   Coding::Norm norm = Coding::kMax;
-  Coding::Kind raw = Coding::kBf16;  // of pieces that are not quantized
-  // kNone, or Elias's variable-length codes on the wire.
-  Packing coding = Packing::kNone;
-  BlockOptions blocks = {};
+  // One of Elias's variable-length codes on the wire; nullopt: fixed lengths.
+  std::optional<Elias> coding = {};
+  // Segments of fewer values, and one-dimensional ones, travel as floats.
+  size_t least = kMinQuantizedSize;
 };
 std::vector<Option> FieldsOf(QsgdOptions& options);
-// kInvalidArgument: two packings at once, or a value that an option may not
-// have.
-absl::Status CheckOptions(const QsgdOptions& options);
 
-// The step size of consensus at which the quantizer's variance is borne:
-// 1/(1 + ω), ω the largest E‖Q(v) − v‖² / ‖v‖² of any bucket of values v.
-float GammaOf(const QsgdOptions& options);
+// A vector as a payload of a size that the layout gives.  Immutable.
+class QsgdCoder {
+ public:
+  // Options that are checked.
+  QsgdCoder(const QsgdOptions& options, const ParameterLayout& layout,
+            const Kernels& kernels);
 
-// `text` is what name() returns.
-MadeCodec MakeQsgd(std::string_view text, const QsgdOptions& options,
-                   const ParameterLayout& layout, const Kernels& kernels);
-// Pieces that are not quantized travel as floats: bf16 rounds to nearest, with
-// a bias.
-MadeGradients MakeQsgdGradients(QsgdOptions options,
-                                const ParameterLayout& layout,
-                                const Kernels& kernels);
+  size_t size() const { return layout_.size(); }
+  // Writes size() bytes; draws are a function of `key` and of a value's place.
+  void Encode(std::span<const float> x, uint64_t key,
+              std::span<std::byte> out) const;
+  // kDataLoss unless an encoder can have written `payload`.
+  absl::Status Validate(std::span<const std::byte> payload) const {
+    return layout_.Validate(pieces_, payload, kernels_);
+  }
+  // sum += decode(payload), which has been validated.
+  void Add(std::span<const std::byte> payload, std::span<float> sum) const;
+  // Null with codes of fixed length.
+  const EliasPacker* packer() const { return packer_ ? &*packer_ : nullptr; }
+
+ private:
+  const Kernels& kernels_;
+  const std::vector<Piece> pieces_;
+  const WireLayout layout_;
+  std::optional<EliasPacker> packer_;
+};
 
 }  // namespace gossamer
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "algorithms/base/status_macros.h"
 #include "algorithms/compress/whole_gradients.h"
 
@@ -29,12 +30,44 @@ constexpr const Compressor* kCompressors[] = {
 #undef GOSSAMER_COMPRESSOR_FILE
 };
 
-constexpr std::pair<std::string_view, std::string_view> kInstead[] = {
-    {"dense", "dense-f32"},          {"bf16", "dense-bf16"},
-    {"choco-int8", "innov-int8"},    {"choco-int4", "innov-int4"},
-    {"choco-lm2", "innov-lm2"},      {"choco-sign", "innov-sign"},
-    {"choco-topk", "innov-topk"},    {"qsgd-edges", "qsgd"},
-    {"deep-squeeze", "squeeze-int4"}};
+using Instead = std::pair<std::string_view, std::string_view>;
+
+// Names that configurations had before, or that a paper has, and the name to
+// write in place of each.
+constexpr Instead kRenamed[] = {
+    {"dense", "dense-f32"},       {"bf16", "dense-bf16"},
+    {"choco-int8", "innov-int8"}, {"choco-int4", "innov-int4"},
+    {"choco-lm2", "innov-lm2"},   {"choco-sign", "innov-sign"},
+    {"choco-topk", "innov-topk"}};
+
+// Compressors of edges that are gone, each with one that takes as many bits or
+// fewer and leaves less (README.md, "The front").
+constexpr Instead kGoneFromEdges[] = {
+    {"qsgd", "innov-int4"},         {"qsgd-edges", "innov-int4"},
+    {"masked", "innov-sign"},       {"moniqua", "innov-int4"},
+    {"diff-int4", "innov-int4"},    {"deep-squeeze", "innov-int4"},
+    {"squeeze-int4", "innov-int4"}, {"squeeze-sign", "innov-sign"},
+    {"squeeze-topk", "innov-topk"}};
+
+// Empty: `name` is none of `names`.
+std::string_view InsteadOf(std::string_view name,
+                           std::span<const Instead> names) {
+  const auto it = std::ranges::find(names, name, &Instead::first);
+  return it == names.end() ? std::string_view() : it->second;
+}
+
+// kInvalidArgument for an option that compressors no longer have.
+absl::Status CheckNoOldOption(const CompressorText& text) {
+  const std::vector<std::string> options =
+      absl::StrSplit(std::string(text.options), ',');
+  for (const std::string& option : options) {
+    if (!option.starts_with("zstd=")) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("option zstd of \"", std::string(text.name),
+                     "\" is gone: leave ", option, " out"));
+  }
+  return absl::OkStatus();
+}
 
 template <typename Use>
 std::vector<std::string_view> NamesWith(Use Compressor::*use) {
@@ -47,7 +80,7 @@ std::vector<std::string_view> NamesWith(Use Compressor::*use) {
 
 absl::Status Unknown(const char* what, std::string_view name,
                      const std::vector<std::string_view>& known) {
-  const std::string_view instead = NameInsteadOf(name);
+  const std::string_view instead = InsteadOf(name, kRenamed);
   if (!instead.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("no ", what, " is called \"", std::string(name),
@@ -70,20 +103,21 @@ const Compressor* FindCompressor(std::string_view name) {
   return it == std::end(kCompressors) ? nullptr : *it;
 }
 
-std::string_view NameInsteadOf(std::string_view name) {
-  const auto it = std::ranges::find(
-      kInstead, name, &std::pair<std::string_view, std::string_view>::first);
-  return it == std::end(kInstead) ? std::string_view() : it->second;
-}
-
 absl::StatusOr<std::shared_ptr<const Codec>> Codec::Create(
     std::string_view name, const ParameterLayout& layout,
     const Kernels& kernels) {
   const CompressorText text = SplitCompressorText(name);
+  const std::string_view instead = InsteadOf(text.name, kGoneFromEdges);
+  if (!instead.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "codec \"", std::string(text.name), "\" is gone from edges: write \"",
+        std::string(instead), "\" instead"));
+  }
   const Compressor* const compressor = FindCompressor(text.name);
   if (compressor == nullptr || compressor->edges == nullptr) {
     return Unknown("codec", text.name, Names());
   }
+  GOSSAMER_RETURN_IF_ERROR(CheckNoOldOption(text));
   return compressor->edges(text, layout, kernels);
 }
 
@@ -99,6 +133,7 @@ absl::StatusOr<std::unique_ptr<GradientCompressor>> GradientCompressor::Create(
   if (compressor == nullptr || compressor->gradients == nullptr) {
     return Unknown("gradient method", text.name, Names());
   }
+  GOSSAMER_RETURN_IF_ERROR(CheckNoOldOption(text));
   if (compressor->whole_steps < 0) {
     return compressor->gradients(text, layout, kernels, coders);
   }

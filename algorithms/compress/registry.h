@@ -20,10 +20,6 @@ std::span<const Compressor* const> Compressors();
 // Null if there is none of that name.
 const Compressor* FindCompressor(std::string_view name);
 
-// The name to write in place of one that configurations had before, or that a
-// paper has; empty: `name` is none of these.
-std::string_view NameInsteadOf(std::string_view name);
-
 }  // namespace gossamer
 
 #endif  // GOSSAMER_ALGORITHMS_COMPRESS_REGISTRY_H_

@@ -5,55 +5,13 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
 
 namespace gossamer {
 namespace {
-
-bool Dense(WireFormat format) {
-  return format == WireFormat::kDenseF32 || format == WireFormat::kDenseBf16;
-}
-
-// Codes are 2·levels + 1 to the modulus B = 2θ / (1 − 2δ), δ = 1/2 of a step
-// per θ-range (Lu, De Sa, Moniqua, ICML 2020, algorithm 1): two values that
-// differ by θ differ by θ and a step at most once rounded.
-Coding ModuloOf(const FormatOptions& options) {
-  const uint8_t levels = options.bits == 8 ? 127 : 7;
-  const auto step = static_cast<float>(options.theta / (levels - 0.5));
-  return Coding::Modulo(levels, BlockScale(step, 1));
-}
-
-Coding CodingOf(WireFormat format, bool quantized,
-                const FormatOptions& options) {
-  if (!quantized && !Dense(format)) return options.raw;
-  switch (format) {
-    case WireFormat::kDenseF32:
-      return Coding::kF32;
-    case WireFormat::kDenseBf16:
-      return Coding::kBf16;
-    case WireFormat::kInt8:
-      return Coding::kInt8;
-    case WireFormat::kInt4:
-      return Coding::kInt4;
-    case WireFormat::kLm2:
-      return Coding::kLm2;
-    case WireFormat::kSign:
-      return Coding::kSign;
-    case WireFormat::kTopK:
-      return Coding::TopK(options.kept);
-    case WireFormat::kQsgd:
-      return Coding::Qsgd(options.levels, options.bucket, options.norm);
-    case WireFormat::kUnit:
-      return Coding::kUnit;
-    case WireFormat::kModulo:
-      return ModuloOf(options);
-    default:
-      break;
-  }
-  return Coding::kF32;
-}
 
 // Scales that BlockScale can give: zero, or normal and at most that of
 // kMaxMagnitude.
@@ -136,19 +94,19 @@ std::vector<Piece> PiecesWithin(std::span<const Piece> pieces, Extent extent) {
   return within;
 }
 
-WireLayout::WireLayout(WireFormat format, std::span<const Piece> pieces,
-                       const FormatOptions& options)
-    : format_(format), places_(pieces.size()) {
+WireLayout::WireLayout(std::string name, std::span<const Piece> pieces,
+                       Coding quantized, Coding others)
+    : name_(std::move(name)), places_(pieces.size()) {
   for (size_t i = 0; i < pieces.size(); ++i) {
-    places_[i].coding = CodingOf(format, pieces[i].quantized, options);
+    places_[i].coding = pieces[i].quantized ? quantized : others;
     places_[i].scales = size_;
     size_ += ScaleBytes(places_[i].coding, pieces[i].extent.size);
   }
-  // Quantized codes, then the rest; a dense format has no pieces of the second
-  // kind, so that its values lie in the order of the vector.
-  for (const bool quantized : {true, false}) {
+  // Quantized codes, then the rest; without blocks there are no pieces of the
+  // second kind, so that values lie in the order of the vector.
+  for (const bool first : {true, false}) {
     for (size_t i = 0; i < pieces.size(); ++i) {
-      if ((pieces[i].quantized || Dense(format)) != quantized) continue;
+      if ((pieces[i].quantized || !HasBlocks(quantized)) != first) continue;
       places_[i].codes = size_;
       size_ += CodeBytes(places_[i].coding, pieces[i].extent.size);
     }
@@ -160,8 +118,8 @@ absl::Status WireLayout::Validate(std::span<const Piece> pieces,
                                   const Kernels& kernels) const {
   if (payload.size() != size_) {
     return absl::DataLossError(
-        absl::StrCat("payload of format ", static_cast<int>(format_), " has ",
-                     payload.size(), " bytes, this layout needs ", size_));
+        absl::StrCat("payload of ", name_, " has ", payload.size(),
+                     " bytes, this layout needs ", size_));
   }
   for (size_t i = 0; i < pieces.size(); ++i) {
     const auto& [coding, scales, codes] = places_[i];
@@ -179,9 +137,9 @@ absl::Status WireLayout::Validate(std::span<const Piece> pieces,
     }
     if (fault != nullptr) {
       return absl::DataLossError(absl::StrCat(
-          "payload of format ", static_cast<int>(format_), " has ", fault,
-          " in parameters [", pieces[i].extent.offset, ", ",
-          pieces[i].extent.offset + n, "); the sender is broken or hostile"));
+          "payload of ", name_, " has ", fault, " in parameters [",
+          pieces[i].extent.offset, ", ", pieces[i].extent.offset + n,
+          "); the sender is broken or hostile"));
     }
   }
   return absl::OkStatus();
@@ -199,7 +157,7 @@ float WireLayout::Reach(std::span<const Piece> pieces,
     if (HasScales(coding)) {
       largest *= LargestScale(payload.subspan(scales, ScaleBytes(coding, n)));
     } else if (HasBlocks(coding)) {
-      largest *= coding.kind == Coding::kUnit ? step : coding.step;
+      largest *= step;
     } else {
       const auto values = payload.subspan(codes, CodeBytes(coding, n));
       largest = kernels.valid_within(coding, n, values, limit)

@@ -1,5 +1,4 @@
-// The places at which the values of each part of the parameter vector lie in a
-// payload of each wire format.
+// The places at which the values of each part of a vector lie in a payload.
 //
 // The one place that knows the byte layout of README.md above the level of one
 // coded array.  Knows nothing of replicas or of codec policies.
@@ -10,30 +9,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "algorithms/base/parameter_layout.h"
-#include "algorithms/compress/codec.h"
 #include "algorithms/kernels/kernels.h"
 
 namespace gossamer {
 
 // Unless an option says otherwise.
 inline constexpr size_t kMinQuantizedSize = 1024;
-
-// The options of wire formats.
-struct FormatOptions {
-  uint16_t kept = 64;  // k: values that top-k keeps of every 4096
-  // QSGD: s, values per scale, and what of these the scale is a fraction of.
-  uint8_t levels = 7;
-  uint16_t bucket = 512;
-  Coding::Norm norm = Coding::kMax;
-  Coding::Kind raw = Coding::kBf16;  // of pieces that are not quantized
-  // Moniqua: the most by which values of two peers differ, and bits, 4 or 8.
-  double theta = 0.1;
-  int bits = 8;
-};
 
 // A piece of the parameter vector that is coded alike throughout: one quantized
 // segment, or a run of neighbouring small ones.
@@ -42,7 +28,7 @@ struct Piece {
   bool quantized = false;
 };
 
-// The pieces of `layout` in order, covering it; the same for every format.
+// The pieces of `layout` in order, covering it; the same for every coding.
 // Segments below `least` values, and one-dimensional ones, are not quantized.
 std::vector<Piece> SplitIntoPieces(const ParameterLayout& layout,
                                    size_t least = kMinQuantizedSize);
@@ -51,8 +37,10 @@ std::vector<Piece> PiecesWithin(std::span<const Piece> pieces, Extent extent);
 
 class WireLayout {
  public:
-  WireLayout(WireFormat format, std::span<const Piece> pieces,
-             const FormatOptions& options);
+  // `name` is what messages call payloads of it.  With a coding without blocks
+  // for `quantized` values lie in the order of the vector.
+  WireLayout(std::string name, std::span<const Piece> pieces, Coding quantized,
+             Coding others);
 
   struct Place {
     Coding coding;
@@ -60,7 +48,6 @@ class WireLayout {
     size_t codes = 0;
   };
 
-  WireFormat format() const { return format_; }
   size_t size() const { return size_; }
   // The place of piece `i`.
   const Place& place(size_t i) const { return places_[i]; }
@@ -78,7 +65,7 @@ class WireLayout {
               float step, float limit, const Kernels& kernels) const;
 
  private:
-  WireFormat format_;
+  std::string name_;
   size_t size_ = 0;
   std::vector<Place> places_;
 };

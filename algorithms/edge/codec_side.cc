@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "algorithms/base/rng.h"
 #include "algorithms/base/seeded_bug.h"
 #include "algorithms/base/status_macros.h"
@@ -28,38 +27,15 @@ int FragmentOf(ExchangeId id, int fragments) {
   return static_cast<int>((RoundOf(id) + RngKey(cycle).Below(p, 0)) % p);
 }
 
-SnapshotCache::Buffer SnapshotCache::Get(size_t size) {
-  std::shared_ptr<std::byte[]> owner = pool_->Get(size);
-  const std::span<std::byte> bytes(owner.get(), size);
-  return {bytes, std::move(owner)};
-}
-
-// A packer is made when its codec first packs or unpacks: an edge of fragments
-// has one codec for each of them.
-Packer* SnapshotCache::PackerOf(const Codec& codec) {
-  if (codec.packing() == Packing::kNone) return nullptr;
-  std::unique_ptr<Packer>& packer = packers_[&codec];
-  if (packer == nullptr) packer = codec.MakePacker();
-  return packer.get();
-}
-
 EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
                                   WireFormat format, std::span<const float> x,
                                   std::span<float> replica) {
-  Buffer buffer = Get(codec.EncodedSize(format));
-  // The exchange's id is the same at all peers and at a replay.  Peers that
-  // hold equal values thus code them alike, and their difference is 0.
-  codec.Encode(format, x, replica, id, buffer.bytes);
-  EdgeMessage message{.format = format,
-                      .bytes = Payload(buffer.bytes, std::move(buffer.owner))};
-  Packer* const packer = PackerOf(codec);
-  if (packer == nullptr) return message;
-  Buffer packed = Get(message.bytes.size());
-  const size_t size = packer->Pack(message.encoded(id), packed.bytes);
-  if (size == 0) return message;
-  message.packed = Payload(packed.bytes.first(size), std::move(packed.owner));
-  message.packing = codec.packing();
-  return message;
+  const size_t size = codec.EncodedSize(format);
+  std::shared_ptr<std::byte[]> owner = pool_->Get(size);
+  const std::span<std::byte> bytes(owner.get(), size);
+  // The exchange's id is the same at both ends, and at a replay.
+  codec.Encode(format, x, replica, id, bytes);
+  return {.format = format, .bytes = Payload(bytes, std::move(owner))};
 }
 
 EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
@@ -74,31 +50,6 @@ EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
     id_ = id;
   }
   return message_;
-}
-
-absl::StatusOr<Payload> SnapshotCache::Unpack(const Codec& codec,
-                                              WireFormat format,
-                                              Packing packing,
-                                              const Payload& wire) {
-  if (packing == Packing::kNone) return wire;
-  const size_t size = codec.EncodedSize(format);
-  // The format and the packing come from outside.  Memory is asked for only
-  // after both are known to this codec, and then for the exact size that its
-  // layout gives.
-  if (packing != codec.packing() || size == 0) {
-    return absl::DataLossError(absl::StrCat(
-        "payload of format ", static_cast<int>(format), " in packing ",
-        static_cast<int>(packing), ", which codec ", std::string(codec.name()),
-        " does not have; both ends need the same codec and options"));
-  }
-  Buffer buffer = Get(size);
-  if (!PackerOf(codec)->Unpack(format, wire.bytes(), buffer.bytes)) {
-    return absl::DataLossError(absl::StrCat(
-        "packed payload of ", wire.size(), " bytes does not fill the ", size,
-        " of format ", static_cast<int>(format),
-        "; the sender is broken or hostile"));
-  }
-  return Payload(buffer.bytes, std::move(buffer.owner));
 }
 
 CodecSide::CodecSide(std::shared_ptr<const Codec> codec, std::span<float> x,
@@ -144,11 +95,8 @@ void CodecSide::OnZero() {
 }
 
 absl::StatusOr<EdgeMessage> CodecSide::Receive(ExchangeId id, WireFormat format,
-                                               Packing packing, float c,
-                                               Payload wire) const {
-  EdgeMessage message{.format = format, .c = c};
-  GOSSAMER_ASSIGN_OR_RETURN(message.bytes,
-                            cache_->Unpack(CodecOf(id), format, packing, wire));
+                                               float c, Payload bytes) const {
+  EdgeMessage message{.format = format, .c = c, .bytes = std::move(bytes)};
   GOSSAMER_RETURN_IF_ERROR(Validate(id, message.encoded(id)));
   if (std::isfinite(limits_.largest)) message.reach = ReachOf(id, &message);
   return message;
@@ -157,7 +105,7 @@ absl::StatusOr<EdgeMessage> CodecSide::Receive(ExchangeId id, WireFormat format,
 EdgeMessage CodecSide::OnEmit(ExchangeId id) {
   const Codec& codec = CodecOf(id);
   if (codec.memory() == EdgeMemory::kShared) {
-    if (difference_.empty()) difference_ = codec.InitialMemory(upper_);
+    difference_.resize(codec.memory_size());
     EdgeMessage message = cache_->Encode(
         codec, id, codec.FormatFor(difference_), x_, difference_);
     message.c = c_;
@@ -202,7 +150,7 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
   const auto [offset, size] = codec.extent();
   std::span<float> difference;
   if (codec.memory() == EdgeMemory::kShared) {
-    if (difference_.empty()) difference_ = codec.InitialMemory(upper_);
+    difference_.resize(codec.memory_size());
     difference = difference_;
   }
   if (codec.needs_replica()) {
@@ -363,7 +311,7 @@ bool CodecSide::Restore(const Saved& saved) {
     return v.empty() || (kept && v.size() == codec_->memory_size());
   };
   const bool replicas = memory == EdgeMemory::kReplicas;
-  if (!fits(saved.replica, replicas || memory == EdgeMemory::kError) ||
+  if (!fits(saved.replica, replicas) ||
       !fits(saved.difference, replicas || memory == EdgeMemory::kShared)) {
     return false;
   }

@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,7 +20,6 @@
 #include "algorithms/base/ids.h"
 #include "algorithms/base/payload.h"
 #include "algorithms/compress/codec.h"
-#include "algorithms/compress/packer.h"
 
 namespace gossamer {
 
@@ -31,20 +29,14 @@ struct EdgeMessage {
   float c = 0;
   std::optional<float> reach = {};  // Codec::Reach, once it is known
   Payload bytes = {};
-  // Own messages only: the same in fewer bytes, as `packing` says.
-  Payload packed = {};
-  Packing packing = Packing::kNone;
 
   // `id` is that of its exchange.
   Encoded encoded(ExchangeId id) const { return {format, bytes.bytes(), id}; }
-  // The bytes that travel.
-  const Payload& wire() const { return packed.empty() ? bytes : packed; }
 };
 
-// Shared by the edges of a peer: a stateless codec's snapshot, encoded and
-// packed once for all of a round (there is at most one such codec), and the
-// memory of payloads and of the packers.  Sets all of a message but its
-// coefficient.
+// Shared by the edges of a peer: a stateless codec's snapshot, encoded once for
+// all of a round (there is at most one such codec), and the memory of payloads.
+// Sets all of a message but its coefficient.
 class SnapshotCache {
  public:
   // `limit` as in Codec::Reach; infinity: the reach is not needed.
@@ -58,22 +50,9 @@ class SnapshotCache {
     zeros_.assign(size, 0.0f);
     return zeros_;
   }
-  // The payload that travelled as `wire`.  kDataLoss unless it is packed as
-  // this codec packs, and whole; it is still to be validated.
-  absl::StatusOr<Payload> Unpack(const Codec& codec, WireFormat format,
-                                 Packing packing, const Payload& wire);
 
  private:
-  struct Buffer {
-    std::span<std::byte> bytes;
-    std::shared_ptr<std::byte[]> owner;
-  };
-  Buffer Get(size_t size);
-  // Null without packing.
-  Packer* PackerOf(const Codec& codec);
-
   const std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
-  std::map<const Codec*, std::unique_ptr<Packer>> packers_;  // of fragments
   ExchangeId id_ = 0;
   EdgeMessage message_;
   std::vector<float> zeros_;
@@ -160,11 +139,10 @@ class CodecSide {
   const Codec& codec() const { return *codec_; }
   uint64_t corrections() const { return corrections_; }
 
-  // A message of the other end as it arrived: unpacked and validated.
-  // kDataLoss if it is none of this codec.
-  absl::StatusOr<EdgeMessage> Receive(ExchangeId id, WireFormat format,
-                                      Packing packing, float c,
-                                      Payload wire) const;
+  // A message of the other end as it arrived, validated.  kDataLoss if it is
+  // none of this codec.
+  absl::StatusOr<EdgeMessage> Receive(ExchangeId id, WireFormat format, float c,
+                                      Payload bytes) const;
   // kDataLoss unless `payload` may belong to exchange `id`.
   absl::Status Validate(ExchangeId id, const Encoded& payload) const {
     return CodecOf(id).Validate(payload);

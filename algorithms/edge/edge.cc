@@ -69,8 +69,7 @@ EdgeHeader HeaderOf(const ProductionFrame& f) {
   if (f.kind == FrameKind::kPayload) {
     h.format = f.token.format;
     h.c = f.token.c;
-    h.packing = f.token.packing;
-    h.payload_bytes = static_cast<uint32_t>(f.token.wire().size());
+    h.payload_bytes = static_cast<uint32_t>(f.token.bytes.size());
   }
   return h;
 }
@@ -201,7 +200,7 @@ void Edge::Queue(const ProductionEnd::Frame& f) {
     h.wished = wish_;
   }
   if (f.kind != FrameKind::kPayload) h.format = end_.side().codec().format();
-  outbox_.push_back({EncodeHeader(h), f.token.wire()});
+  outbox_.push_back({EncodeHeader(h), f.token.bytes});
 }
 
 absl::Status Edge::OnFrame(uint64_t connection, std::span<const std::byte> head,
@@ -311,8 +310,7 @@ absl::Status Edge::OnData(const EdgeHeader& h, Payload body) {
     // The payload is unpacked and validated before the protocol sees it, since
     // Complete cannot refuse what has been accepted.
     GOSSAMER_ASSIGN_OR_RETURN(
-        f.token, end_.side().Receive(h.to - 1, h.format, h.packing, h.c,
-                                     std::move(body)));
+        f.token, end_.side().Receive(h.to - 1, h.format, h.c, std::move(body)));
   } else if (!body.empty()) {
     return absl::DataLossError("skip with a payload");
   }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t kMagic = 0x524d5347;  // "GSMR"
 constexpr uint8_t kReplicaFlag = 1;
-// The low bits of the wire format's byte; the others say how it is packed.
+// The low bits of the wire format's byte; the others are reserved.
 constexpr int kFormatBits = 5;
 static_assert(kLastWireFormat < 1 << kFormatBits);
 
@@ -45,9 +45,7 @@ std::vector<std::byte> EncodeHeader(const EdgeHeader& h) {
   Put(out, 0, kMagic);
   Put(out, 4, kEdgeVersion);
   Put(out, 5, static_cast<uint8_t>(h.kind));
-  Put(out, 6,
-      static_cast<uint8_t>(static_cast<uint8_t>(h.packing) << kFormatBits |
-                           static_cast<uint8_t>(h.format)));
+  Put(out, 6, static_cast<uint8_t>(h.format));
   Put(out, 7,
       hello ? static_cast<uint8_t>(h.replica ? kReplicaFlag : 0) : h.wished);
   Put(out, 8, h.epoch);
@@ -98,10 +96,12 @@ absl::StatusOr<EdgeHeader> DecodeHeader(std::span<const std::byte> bytes) {
   }
   h.kind = static_cast<FrameKind>(kind);
   const uint8_t format = Get<uint8_t>(bytes, 6);
-  // Any byte passes here.  Whether format and packing belong to the edge's
-  // codec is its codec's to say (Codec::EncodedSize, SnapshotCache::Unpack).
-  h.format = static_cast<WireFormat>(format & ((1 << kFormatBits) - 1));
-  h.packing = static_cast<Packing>(format >> kFormatBits);
+  if (format >> kFormatBits != 0) {
+    return absl::DataLossError(
+        absl::StrCat("reserved bits are set in the wire format ", format,
+                     " of a frame header: both ends need the same version"));
+  }
+  h.format = static_cast<WireFormat>(format);
   h.epoch = Get<uint64_t>(bytes, 8);
   h.peer_epoch = Get<uint64_t>(bytes, 16);
   h.prev = Get<uint64_t>(bytes, 24);

@@ -5,12 +5,12 @@
 //   8 epoch  16 peer_epoch  24 prev  32 to  40 ack  48 c (float32)
 //   52 payload length  56 layout fingerprint  60 CRC-32C of bytes 0 to 59
 //
-// The upper three bits of byte 6 say how a payload is packed; its length is
-// that of what travels.  A hello has its basis in `prev`, bit 0 of `flags` set
-// if the codec keeps replicas, and after the header: window (1 byte), length of
-// the run id (1 byte), run id, CRC-32C of these.  In other frames `flags` is
-// the wire format that the sender wishes to get, 0 for none.  The payload of a
-// payload frame travels beside the header, so a resend changes the header only.
+// The upper three bits of byte 6 are reserved and 0.  A hello has its basis in
+// `prev`, bit 0 of `flags` set if the codec keeps replicas, and after the
+// header: window (1 byte), length of the run id (1 byte), run id, CRC-32C of
+// these.  In other frames `flags` is the wire format that the sender wishes to
+// get, 0 for none.  The payload of a payload frame travels beside the header,
+// so a resend changes the header only.
 //
 // Knows nothing of what an edge does with a frame.
 
@@ -37,7 +37,6 @@ inline constexpr size_t kMaxRunIdBytes = 128;
 struct EdgeHeader {
   FrameKind kind = FrameKind::kSkip;
   WireFormat format = WireFormat::kDenseF32;
-  Packing packing = Packing::kNone;
   uint64_t epoch = 0;
   uint64_t peer_epoch = 0;
   uint64_t prev = 0;

@@ -114,7 +114,7 @@ class BlockReader {
   size_t next_ = 0;
 };
 
-template <bool kDifference, bool kMix, bool kWrap = false>
+template <bool kDifference, bool kMix>
 void ApplyBlocks(size_t n, const CodedSpan* theirs, const CodedSpan* mine,
                  float c, float* difference, float* x) {
   BlockReader their_blocks(theirs != nullptr ? *theirs : CodedSpan(), n);
@@ -122,14 +122,11 @@ void ApplyBlocks(size_t n, const CodedSpan* theirs, const CodedSpan* mine,
   alignas(64) float t[kBlockSize] = {};
   alignas(64) float m[kBlockSize] = {};
   const auto factor = hn::Set(kFloats, c);
-  [[maybe_unused]] const auto modulus =
-      hn::Set(kFloats, kWrap ? ModulusOf(mine->coding) : 0);
   for (size_t b = 0; b < n / kBlockSize; ++b) {
     if (theirs != nullptr) their_blocks.Read(b, t);
     if (mine != nullptr) my_blocks.Read(b, m);
     for (size_t k = 0; k < kBlockSize; k += kLanes) {
       auto d = hn::Sub(hn::Load(kFloats, t + k), hn::Load(kFloats, m + k));
-      if constexpr (kWrap) d = Residue(d, modulus);
       if constexpr (kDifference) {
         d = hn::Add(hn::LoadU(kFloats, difference + k), d);
         hn::StoreU(d, kFloats, difference + k);
@@ -152,9 +149,7 @@ void Apply(const CodedSpan* theirs, const CodedSpan* mine, float c,
     const auto apply = mix ? ApplyBlocks<true, true> : ApplyBlocks<true, false>;
     apply(n, theirs, mine, c, difference.data(), x.data());
   } else if (mix) {
-    const auto apply = Wraps(theirs, mine) ? ApplyBlocks<false, true, true>
-                                           : ApplyBlocks<false, true>;
-    apply(n, theirs, mine, c, nullptr, x.data());
+    ApplyBlocks<false, true>(n, theirs, mine, c, nullptr, x.data());
   }
   ApplyFrom(n / kBlockSize * kBlockSize, theirs, mine, c, difference, x);
 }

@@ -1,5 +1,5 @@
-// The largest of every chunk, what changed most in it, and what reaches its
-// bound, for one Highway target; included once per target by kernels.cc.
+// The largest of every chunk and what reaches its bound, for one Highway
+// target; included once per target by kernels.cc.
 
 #if defined(GOSSAMER_ALGORITHMS_KERNELS_CHUNKS_INL_H_) == \
     defined(HWY_TARGET_TOGGLE)
@@ -81,57 +81,6 @@ void Largest(size_t chunk, std::span<const float> x, std::span<const float> y,
     LargestOfChunks<false>(chunk, x, y, places);
   } else {
     LargestOfChunks<true>(chunk, x, y, places);
-  }
-}
-
-// |x − last| of a vector from place k on; −1 at a place that does not count and
-// where it is no number.
-HWY_INLINE FloatVector ChangeAt(const float* x, const float* last, size_t k,
-                                WordVector except) {
-  const auto change =
-      hn::Abs(hn::Sub(hn::LoadU(kFloats, x + k), hn::LoadU(kFloats, last + k)));
-  const auto place = hn::Add(hn::Load(kWords, kLaneNumbers),
-                             hn::Set(kWords, static_cast<uint32_t>(k)));
-  const auto counts = hn::And(hn::Ge(change, hn::Zero(kFloats)),
-                              hn::RebindMask(kFloats, hn::Ne(place, except)));
-  return hn::IfThenElse(counts, change, hn::Set(kFloats, -1));
-}
-
-// Of n values, at least a vector; the last vector overlaps the one before.
-HWY_INLINE size_t MostChangedOf(const float* x, const float* last, size_t n,
-                                size_t except) {
-  const auto but = hn::Set(kWords, static_cast<uint32_t>(except));
-  const size_t end = n - kLanes;
-  auto most = ChangeAt(x, last, end, but);
-  for (size_t k = 0; k < end; k += kLanes) {
-    most = hn::Max(most, ChangeAt(x, last, k, but));
-  }
-  most = hn::MaxOfLanes(kFloats, most);
-  if (hn::GetLane(most) < 0) return except;
-  for (size_t k = 0; k < end; k += kLanes) {
-    const auto found = hn::Eq(ChangeAt(x, last, k, but), most);
-    if (!hn::AllFalse(kFloats, found)) {
-      return k + static_cast<size_t>(hn::FindFirstTrue(kFloats, found));
-    }
-  }
-  const auto found = hn::Eq(ChangeAt(x, last, end, but), most);
-  return end + static_cast<size_t>(hn::FindFirstTrue(kFloats, found));
-}
-
-void MostChanged(size_t chunk, std::span<const float> x,
-                 std::span<const float> last, std::span<std::byte> places) {
-  for (size_t i = 0, at = 0; at < x.size(); ++i, at += chunk) {
-    const size_t n = std::min(chunk, x.size() - at);
-    if (n < kLanes) {
-      ReferenceKernels().most_changed(n, x.subspan(at, n), last.subspan(at, n),
-                                      places.subspan(i, 1));
-      continue;
-    }
-    PrefetchAhead(x.data() + at);
-    PrefetchAhead(last.data() + at);
-    places[i] = static_cast<std::byte>(
-        MostChangedOf(x.data() + at, last.data() + at, n,
-                      std::to_integer<size_t>(places[i])));
   }
 }
 

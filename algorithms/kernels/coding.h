@@ -30,8 +30,7 @@ struct Coding {
     kF32,   // the value
     kBf16,  // the value rounded to 8 bits of significand, half to even
     // A step that both ends know, the same for all values, times a code:
-    kUnit,    // code ±1
-    kModulo,  // the nearest code modulo 2·levels + 1, in ±levels
+    kUnit,  // code ±1
     // A scale (bf16) per block times a code per value:
     kInt8,  // code in ±127
     kInt4,  // code in ±7
@@ -67,20 +66,14 @@ struct Coding {
     coding.step = step;
     return coding;
   }
-  static constexpr Coding Modulo(uint8_t levels, float step) {
-    Coding coding(kModulo);
-    coding.levels = levels;
-    coding.step = step;
-    return coding;
-  }
   friend bool operator==(const Coding&, const Coding&) = default;
 
   Kind kind = kF32;
-  uint8_t levels = 0;   // kQsgd: s, one of 1, 7, 127; kModulo: 7 or 127
+  uint8_t levels = 0;   // kQsgd: s, one of 1, 7, 127
   Norm norm = kMax;     // kQsgd; only an encoder needs it
   uint16_t bucket = 0;  // kQsgd: values per scale, a multiple of kBlockSize
   uint16_t kept = 0;    // kTopK: 1 to kChunkSize
-  float step = 0;       // kUnit, kModulo
+  float step = 0;       // kUnit
 };
 
 // Values are coded in blocks, and not one by one; with a scale each.
@@ -104,7 +97,6 @@ constexpr int LargestCode(Coding coding) {
     case Coding::kUnit:
     case Coding::kSign:
       return 1;
-    case Coding::kModulo:
     case Coding::kQsgd:
       return coding.levels;
     default:
@@ -123,8 +115,6 @@ constexpr size_t CodeBits(Coding coding) {
     case Coding::kUnit:
     case Coding::kSign:
       return 1;
-    case Coding::kModulo:
-      return coding.levels == 7 ? 4 : 8;
     case Coding::kQsgd:
       return coding.levels == 1 ? 2 : coding.levels == 7 ? 4 : 8;
     default:
@@ -167,19 +157,6 @@ struct CodedSpan {
   const std::byte* scales = nullptr;  // ScaleBytes(coding, n)
   const std::byte* codes = nullptr;   // CodeBytes(coding, n)
 };
-
-// How far differences of kModulo wrap around: they are right up to half of it.
-constexpr float ModulusOf(Coding coding) {
-  return static_cast<float>(2 * coding.levels + 1) * coding.step;
-}
-
-// Beyond so many steps a value counts as that.
-inline constexpr float kMostSteps = 0x1p23f;
-constexpr bool Wraps(const CodedSpan* theirs, const CodedSpan* mine) {
-  return theirs != nullptr && mine != nullptr &&
-         theirs->coding.kind == Coding::kModulo &&
-         theirs->coding == mine->coding;
-}
 
 // The scale of a block whose largest magnitude is `absmax`: absmax / levels,
 // rounded up to bf16 so that no code exceeds ±levels.  0 if that is below the

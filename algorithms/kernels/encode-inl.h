@@ -114,15 +114,7 @@ void EncodeSteps(Coding coding, size_t blocks, const float* x, float* replica,
                  std::byte* codes) {
   for (size_t b = 0; b < blocks; ++b) {
     PrefetchAhead(x);
-    if (coding.kind == Coding::kUnit) {
-      PackSigns<kReplica>(x, replica, coding.step, codes);
-    } else if (coding.levels == 7) {
-      PackBlock<4, kReplica, Rounding::kModulo>(x, replica, coding.step,
-                                                Draws(0), 0, codes);
-    } else {
-      PackBlock<8, kReplica, Rounding::kModulo>(x, replica, coding.step,
-                                                Draws(0), 0, codes);
-    }
+    PackSigns<kReplica>(x, replica, coding.step, codes);
     x += kBlockSize;
     if constexpr (kReplica) replica += kBlockSize;
     codes += CodeBytes(coding, kBlockSize);
@@ -155,7 +147,6 @@ size_t EncodeUnits(Coding coding, size_t n, const float* x, float* replica,
       EncodeBlocks<Coding::kBf16, kReplica>(units, x, replica, scales, codes);
       break;
     case Coding::kUnit:
-    case Coding::kModulo:
       EncodeSteps<kReplica>(coding, units, x, replica, codes);
       break;
     case Coding::kInt8:

@@ -42,11 +42,6 @@ HWY_INLINE FloatVector Innovation(const float* x, const float* replica,
   }
 }
 
-// The residue of v next to 0 modulo m.
-HWY_INLINE FloatVector Residue(FloatVector v, FloatVector m) {
-  return hn::Sub(v, hn::Mul(m, hn::Round(hn::Div(v, m))));
-}
-
 HWY_INLINE void StoreScale(float scale, std::byte* to) {
   const auto bf16 = static_cast<uint16_t>(std::bit_cast<uint32_t>(scale) >> 16);
   std::memcpy(to, &bf16, sizeof(bf16));

@@ -44,7 +44,6 @@ const Kernels& Table() {
       .all_within = AllWithin,
       .squared_norm = SquaredNorm,
       .largest = Largest,
-      .most_changed = MostChanged,
       .reaching = Reaching,
       .encode = Encode,
       .apply = Apply,

@@ -76,12 +76,6 @@ struct Kernels {
   // chunk.
   void (*largest)(size_t chunk, std::span<const float> x,
                   std::span<const float> y, std::span<uint32_t> places);
-  // Of every chunk of `chunk` values, 256 at most, the last shorter, the place
-  // in it of the largest |x − last|, of equal ones the first; but for the place
-  // that `places` has for the chunk, which stays if there is no other.
-  void (*most_changed)(size_t chunk, std::span<const float> x,
-                       std::span<const float> last,
-                       std::span<std::byte> places);
   // The places, rising, where |x + y| is at least the bound of its chunk, of
   // which there is one each.  Returns how many; `places` has room for all of x.
   size_t (*reaching)(size_t chunk, std::span<const float> x,
@@ -97,9 +91,8 @@ struct Kernels {
                  std::byte* codes);
   // With a difference: D += decoded theirs − decoded mine, a null one counting
   // as 0; if both are given, then x += c·D.  With an empty `difference`: x +=
-  // c·(theirs − mine), if both are given.  Of two alike kModulo arrays it
-  // is then the difference next to 0 modulo ModulusOf.  Exchanging the roles
-  // negates every increment exactly.
+  // c·(theirs − mine), if both are given.  Exchanging the roles negates every
+  // increment exactly.
   void (*apply)(const CodedSpan* theirs, const CodedSpan* mine, float c,
                 std::span<float> difference, std::span<float> x);
   // False unless every code and index is one that `encode` can write for `n`

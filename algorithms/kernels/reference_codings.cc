@@ -96,17 +96,6 @@ float RoundToLevels(Block& block, bool two_magnitudes) {
   return scale;
 }
 
-void RoundModulo(Coding coding, Block& block) {
-  const auto levels = static_cast<float>(coding.levels);
-  const float inverse = 1 / coding.step;
-  for (size_t k = 0; k < block.n; ++k) {
-    const float v = std::nearbyint(
-        std::clamp(block.values[k] * inverse, -kMostSteps, kMostSteps));
-    block.codes[k] = static_cast<int>(
-        std::clamp(Residue(v, 2 * levels + 1), -levels, levels));
-  }
-}
-
 // The codes of a block as planes of bits: signs, then, of two bits, which have
 // the larger magnitude.
 void PackPlanes(Coding coding, const Block& block, std::byte* to) {
@@ -149,8 +138,6 @@ void EncodeBlock(Coding coding, std::span<const float> x,
     for (size_t k = 0; k < block.n; ++k) {
       block.codes[k] = block.values[k] < 0 ? -1 : 1;
     }
-  } else if (coding.kind == Coding::kModulo) {
-    RoundModulo(coding, block);
   } else {
     scale =
         planes ? RoundToLevels(block, coding.kind == Coding::kLm2)

@@ -80,11 +80,9 @@ void ApplyFrom(size_t start, const CodedSpan* theirs, const CodedSpan* mine,
   const bool both = theirs != nullptr && mine != nullptr;
   if (difference.empty() && !both) return;
   const size_t n = difference.empty() ? x.size() : difference.size();
-  const bool wraps = difference.empty() && Wraps(theirs, mine);
   for (size_t i = start; i < n; ++i) {
     float d = (theirs != nullptr ? Decode(*theirs, i, n) : 0.0f) -
               (mine != nullptr ? Decode(*mine, i, n) : 0.0f);
-    if (wraps) d = Residue(d, ModulusOf(mine->coding));
     if (!difference.empty()) d = difference[i] = difference[i] + d;
     if (both) x[i] = x[i] + c * d;
   }

@@ -129,25 +129,6 @@ void Largest(size_t chunk, std::span<const float> x, std::span<const float> y,
   }
 }
 
-void MostChanged(size_t chunk, std::span<const float> x,
-                 std::span<const float> last, std::span<std::byte> places) {
-  for (size_t i = 0, at = 0; at < x.size(); ++i, at += chunk) {
-    const size_t n = std::min(chunk, x.size() - at);
-    const auto except = std::to_integer<size_t>(places[i]);
-    size_t best = except;
-    float largest = -1;
-    for (size_t k = 0; k < n; ++k) {
-      // Selects, not branches: which change is the largest cannot be foreseen,
-      // and chunks shorter than a vector come here.
-      const float change =
-          k == except ? -1 : std::abs(x[at + k] - last[at + k]);
-      best = change > largest ? k : best;
-      largest = change > largest ? change : largest;
-    }
-    places[i] = static_cast<std::byte>(best);
-  }
-}
-
 size_t Reaching(size_t chunk, std::span<const float> x,
                 std::span<const float> y, std::span<const float> bounds,
                 std::span<uint32_t> places) {
@@ -172,7 +153,6 @@ constexpr Kernels kReference = {
     .all_within = AllWithin,
     .squared_norm = SquaredNorm,
     .largest = Largest,
-    .most_changed = MostChanged,
     .reaching = Reaching,
     .encode = ReferenceEncode,
     .apply = ReferenceApply,

@@ -49,10 +49,6 @@ T LoadAs(const std::byte* from) {
 inline float FromBf16(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }
-// The residue of v next to 0 modulo m; exact for multiples of a step up to
-// kMostSteps.
-inline float Residue(float v, float m) { return v - m * std::nearbyint(v / m); }
-
 // `encode` and `apply` for the values from `start` on, a multiple of the
 // coding's unit and of kBlockSize; pointers and spans are those of the whole
 // array.

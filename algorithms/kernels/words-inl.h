@@ -57,11 +57,10 @@ HWY_INLINE float EuclideanNorm(const float* x, const float* replica, size_t n) {
   return static_cast<float>(std::sqrt(sums.Finish({})));
 }
 
-enum class Rounding { kNearest, kStochastic, kModulo };
+enum class Rounding { kNearest, kStochastic };
 
 // Codes of kBits in words, rounded to nearest.  With kStochastic, at random:
 // code = floor(v / scale + u), `first` being the block's place in the array.
-// With kModulo, to the nearest and then to the residue next to 0.
 template <int kBits, bool kReplica, Rounding kRounding>
 HWY_INLINE void PackBlock(const float* x, float* replica, float scale,
                           const Draws& draws, size_t first, std::byte* codes) {
@@ -82,11 +81,6 @@ HWY_INLINE void PackBlock(const float* x, float* replica, float scale,
       auto scaled = hn::Mul(value, inverse);
       if constexpr (kRounding == Rounding::kStochastic) {
         scaled = hn::Floor(hn::Add(scaled, draws.At(first + k)));
-      } else if constexpr (kRounding == Rounding::kModulo) {
-        const auto most = hn::Set(kFloats, kMostSteps);
-        scaled =
-            Residue(hn::Round(hn::Min(hn::Max(scaled, hn::Neg(most)), most)),
-                    hn::Set(kFloats, 2 * kLevels + 1));
       }
       const auto clamped = hn::Min(hn::Max(scaled, low), high);
       const auto shifted = hn::Add(clamped, rounder);

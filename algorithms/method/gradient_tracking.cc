@@ -142,11 +142,6 @@ void Check(const MethodSettings& s, Problems& problems) {
   for (const char* const lags : {"auto", "innov-sign", "innov-topk"}) {
     refuse(lags, "what signs and top-k lag behind grows in gradient-tracking");
   }
-  for (const char* const rounds :
-       {"diff-int4", "qsgd", "moniqua", "squeeze-"}) {
-    refuse(rounds,
-           "what it rounds away keeps gradient-tracking from the solution");
-  }
   if (s.n_critic > 1) {
     problems.Refuse(
         "step.n_critic", "is ", s.n_critic,

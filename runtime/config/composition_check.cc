@@ -174,8 +174,7 @@ class Composition {
   }
 
   void CheckCodec() {
-    if ((absl::StartsWith(mixing_.codec(), "power-gossip") ||
-         absl::StartsWith(mixing_.codec(), "masked")) &&
+    if (absl::StartsWith(mixing_.codec(), "power-gossip") &&
         (mixing_.overlap_steps() < 0 || mixing_.overlap_steps() > 1)) {
       Refuse("mixing.overlap_steps", "is not 0 or 1, but each exchange of ",
              mixing_.codec(),

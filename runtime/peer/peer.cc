@@ -6,7 +6,6 @@
 
 #include "algorithms/base/status_macros.h"
 #include "algorithms/base/throttle.h"
-#include "runtime/neighborhood/wrap_watch.h"
 #include "runtime/peer/centralized_trainer.h"
 #include "runtime/peer/common_state.h"
 #include "runtime/peer/gossip_trainer.h"
@@ -152,7 +151,6 @@ Peer::Peer(PeerSpec spec, Parts parts)
   // No callback runs before this body: the loop has not been entered, so parts
   // that are constructed later may be captured by earlier ones.
   neighborhood_.SetDecisions(&decisions_);
-  WatchWraps();
   ListenToNeighborhood();
   parts_.membership->Observe(this, [this] {
     // The trainer notes the answer first: the fleet's rounds in it are as old
@@ -203,15 +201,6 @@ std::unique_ptr<Trainer> Peer::MakeTrainer() {
                            // The parameters have an owner again: a joiner that
                            // asked during the step gets a state of this moment.
                            .after_step = [this] { sharing_.OfferIfWanted(); }});
-}
-
-void Peer::WatchWraps() {
-  std::shared_ptr<WrapWatch> wraps = WrapWatch::Create(
-      parts_.codec, parts_.game->layout(), [this](const std::string& detail) {
-        reporter_.Report("moniqua_wraps", detail);
-      });
-  if (wraps == nullptr) return;
-  neighborhood_.AddObservers([wraps](PeerId) { return wraps.get(); });
 }
 
 void Peer::ListenToNeighborhood() {

@@ -112,7 +112,6 @@ class Peer {
                                        const Parts& parts);
   std::unique_ptr<Trainer> MakeTrainer();
   void ListenToNeighborhood();
-  void WatchWraps();
   Neighborhood::FrameHandler CollectiveFrames();
 
   void OnMembership();

@@ -1,15 +1,14 @@
-// The cost and the loss of each codec: the bits per parameter on the wire, the
-// relative error ‖v − C(v)‖² / ‖v‖² of a Gaussian, and the speed of encoding
-// and packing a snapshot, and of unpacking and completing an exchange.
+// The cost and the loss of each codec: bits per parameter on the wire and
+// the relative error ‖v − C(v)‖² / ‖v‖² of a Gaussian, and how fast a snapshot
+// is encoded and an exchange completed.
 //
 // Times are taken as in kernels_benchmark: every repetition times memcpy and
 // then each codec on arrays far larger than the caches; a figure is the median
 // of bytes per second over memcpy's of the same repetition.  Bytes are the
 // streams read plus those written; memcpy counts twice its length.  As in
-// training, x moves between two encodings.  A packed payload counts with its
-// bytes before packing.  A codec whose two ends share a memory has no error of
-// one payload: both ends take turns here as they do on an edge, and its bits
-// are the mean over the exchanges.
+// training, x moves between two encodings.  A codec whose two ends share a
+// memory has no error of one payload; both ends take turns here as they do on
+// an edge, and its bits are the mean over the exchanges.
 //
 // A codec with fragments exchanges the first one each time, and its bits are
 // per parameter of the whole.  The format that "auto" sends depends on the
@@ -34,7 +33,6 @@
 #include "absl/strings/str_format.h"
 #include "algorithms/base/rng.h"
 #include "algorithms/compress/codec.h"
-#include "algorithms/compress/packer.h"
 #include "tests/benchmarks/timing.h"
 
 namespace gossamer {
@@ -58,22 +56,13 @@ ParameterLayout LayoutOf(size_t n) {
       {{"g", Player::kGenerator, {rows, int64_t{kChunkSize}}, {}}});
 }
 
-// Returns the bytes of a payload that travel: `packed`, or all of it.
-std::span<const std::byte> Pack(Packer* packer, const Encoded& payload,
-                                std::span<std::byte> packed) {
-  const size_t size = packer != nullptr ? packer->Pack(payload, packed) : 0;
-  return size > 0 ? packed.first(size) : payload.bytes;
-}
-
-void SetBitsAndError(const Codec& codec, Packer* packer,
-                     std::span<const float> v, Row& row) {
+void SetBitsAndError(const Codec& codec, std::span<const float> v, Row& row) {
   std::vector<std::byte> bytes(codec.EncodedSize(codec.format()));
-  std::vector<std::byte> packed(bytes.size());
   codec.Encode(codec.format(), v, {}, 1, bytes);
   std::vector<float> left(v.begin(), v.end()), unused(v.size());
   const Encoded payload{codec.format(), bytes};
-  row.bits = 8.0 * static_cast<double>(Pack(packer, payload, packed).size()) /
-             static_cast<double>(v.size());
+  row.bits =
+      8.0 * static_cast<double>(bytes.size()) / static_cast<double>(v.size());
   codec.Complete(&payload, nullptr, 0, left, unused);  // left = v − decoded
   row.error = HostKernels().squared_norm(left) / HostKernels().squared_norm(v);
 }
@@ -111,34 +100,25 @@ class Benchmark {
     const double n = static_cast<double>(x.size());
     const size_t size = codec.EncodedSize(codec.format());
     Row row;
-    const std::unique_ptr<Packer> packer = codec.MakePacker();
-    SetBitsAndError(codec, packer.get(), x, row);
-    const bool remembers = codec.memory() != EdgeMemory::kNone;
+    SetBitsAndError(codec, x, row);
     const bool replicas = codec.needs_replica();
-    std::vector<std::byte> mine(size), theirs(size), packed(size), wire(size);
+    std::vector<std::byte> mine(size), theirs(size);
     codec.Encode(codec.format(), step, {}, 3, theirs);
-    const auto arrived = Pack(packer.get(), {codec.format(), theirs}, wire);
-    std::vector<float> memory(remembers ? x.size() : 0);
+    std::vector<float> replica(replicas ? x.size() : 0);
     std::vector<float> difference(replicas ? x.size() : 0);
-    const double read = 4 * n * (remembers ? 3 : 1);
+    const double read = 4 * n * (replicas ? 3 : 1);
     const double applied = 4 * n * (replicas ? 4 : 2);
     for (int r = 0; r < options_.repeat; ++r) {
       HostKernels().axpy(1e-4f, step, x);
       Record(
           read + static_cast<double>(size),
-          [&] {
-            codec.Encode(codec.format(), x, memory, 3, mine);
-            Pack(packer.get(), {codec.format(), mine}, packed);
-          },
+          [&] { codec.Encode(codec.format(), x, replica, 3, mine); },
           row.encode, row.encode_share);
       const Encoded m{codec.format(), mine, 3}, t{codec.format(), theirs, 3};
       Record(
           applied + 2 * static_cast<double>(size),
           [&] {
-            if (arrived.size() < size) {
-              packer->Unpack(codec.format(), arrived, theirs);
-            }
-            reach_ = codec.Reach(t, 1e6f);  // as an edge checks a payload
+            reach_ = codec.Reach(t, 1e6f);  // as an edge asks what arrives
             codec.Complete(&m, &t, 1e-6f, difference, x);
           },
           row.apply, row.apply_share);
@@ -151,8 +131,7 @@ class Benchmark {
     const double n = static_cast<double>(x_.size());
     Row row;
     row.error = std::numeric_limits<double>::quiet_NaN();
-    std::vector<float> here = codec.InitialMemory(/*upper=*/false);
-    std::vector<float> there = codec.InitialMemory(/*upper=*/true);
+    std::vector<float> here(codec.memory_size()), there(here);
     double sent = 0;
     for (int r = 0; r < options_.repeat; ++r) {
       HostKernels().axpy(1e-4f, step_, x_);
@@ -164,11 +143,8 @@ class Benchmark {
       m.bytes = mine;
       t.bytes = theirs;
       codec.Encode(t.format, other_, there, key, theirs);
-      // A leader compares with its last payload.
-      const bool leads = m.format == WireFormat::kMaskedLead;
-      const double read = n + (leads ? static_cast<double>(here.size()) : 0);
       Record(
-          4 * read + static_cast<double>(mine.size()),
+          4 * n + static_cast<double>(mine.size()),
           [&] { codec.Encode(m.format, x_, here, key, mine); }, row.encode,
           row.encode_share);
       Record(

@@ -150,7 +150,7 @@ class Ring {
     for (Pair& pair : edges_) {
       for (CodecSide& end : pair.ends) {
         messages.push_back(end.OnEmit(id));
-        bytes_ += static_cast<double>(messages.back().wire().size());
+        bytes_ += static_cast<double>(messages.back().bytes.size());
         ++sent_;
       }
     }
@@ -160,8 +160,8 @@ class Ring {
         const EdgeMessage& theirs = messages[2 * e + 1 - end];
         GOSSAMER_ASSIGN_OR_RETURN(
             const EdgeMessage received,
-            edges_[e].ends[end].Receive(id, theirs.format, theirs.packing,
-                                        theirs.c, theirs.wire()));
+            edges_[e].ends[end].Receive(id, theirs.format, theirs.c,
+                                        theirs.bytes));
         edges_[e].ends[end].OnComplete(id, &mine, &received);
       }
     }

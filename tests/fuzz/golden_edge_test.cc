@@ -23,7 +23,6 @@ EdgeHeader Header(FrameKind kind) {
   EdgeHeader h;
   h.kind = kind;
   h.format = WireFormat::kInt4;
-  h.packing = Packing::kZstd;
   h.epoch = 0x1122334455667788;
   h.peer_epoch = 0x99aabbccddeeff00;
   h.to = 513;

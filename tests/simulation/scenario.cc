@@ -135,6 +135,18 @@ void DrawQuantization(Scenario& s, Draws d) {
   if (splits && d.Chance(0.3)) s.codec += ",fragments=2";
 }
 
+// Codecs that leave the tree give way to one that stays, and draws stay as they
+// are.
+void ReplaceCodec(Scenario& s) {
+  const std::string name = s.codec.substr(0, s.codec.find(':'));
+  const bool leaves = name == "diff-int4" || name == "qsgd" ||
+                      name == "moniqua" || name == "masked" ||
+                      name.starts_with("squeeze-");
+  if (leaves) s.codec = s.quantized ? "innov-int4:least=16" : "innov-int4";
+  const size_t packing = s.codec.find(",zstd=1");
+  if (packing != s.codec.npos) s.codec.erase(packing, 7);
+}
+
 void DrawTimes(Scenario& s, Draws d) {
   s.step_time = absl::Milliseconds(d.Of({20, 50, 50, 200}));
   s.step_jitter = d.Of({0.0, 0.1, 0.5});
@@ -366,6 +378,7 @@ Scenario DrawScenario(uint64_t seed) {
   DrawClipping(s, Draws(key.Fold("clipping")));
   DrawSickness(s, Draws(key.Fold("sickness")));
   DrawQuantization(s, Draws(key.Fold("quantization")));
+  ReplaceCodec(s);
   DrawPoliteness(s, Draws(key.Fold("politeness")));
   DrawBaseline(s, Draws(key.Fold("baseline")));
   DrawLearned(s, Draws(key.Fold("learned")));

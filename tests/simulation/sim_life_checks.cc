@@ -184,9 +184,7 @@ void SimLife::CheckMemory(const Edge& edge) {
   const auto& s = edge.state();
   const size_t payload = game_->parameters().size_bytes() + 64;
   size_t mine = 0, theirs = 0;
-  for (const auto& held : s.mine) {
-    mine += held.token.bytes.size() + held.token.packed.size();
-  }
+  for (const auto& held : s.mine) mine += held.token.bytes.size();
   for (const auto& held : s.theirs) theirs += held.token.bytes.size();
   if (mine > 4 * s.window * payload || theirs > 4 * s.peer_window * payload) {
     Violation(absl::StrFormat(

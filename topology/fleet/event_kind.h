@@ -93,9 +93,6 @@ inline constexpr EventInfo kEventKinds[] = {
     {"member_removed", "a member was removed from the view", ""},
     {"member_suspected", "a neighbour does not answer",
      "look at its machine, if it does not come back"},
-    {"moniqua_wraps",
-     "differences exceed the codec's range and wrap, which drives peers apart",
-     "a larger `theta`, or `diff-int8`"},
     {"nonfinite_parameters",
      "this peer's parameters are not finite, or beyond "
      "10⁶: it contributes nothing",

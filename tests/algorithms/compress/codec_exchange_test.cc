@@ -167,17 +167,15 @@ class Ring {
  public:
   static constexpr int kPeers = 8;
 
-  // `own_draws` gives each peer that rounds at random draws of its own.
-  Ring(std::shared_ptr<const Codec> codec, size_t n, bool own_draws = false)
-      : codec_(std::move(codec)), n_(n), own_draws_(own_draws), start_mean_(n) {
-    const bool memory = codec_->memory() != EdgeMemory::kNone;
+  Ring(std::shared_ptr<const Codec> codec, size_t n)
+      : codec_(std::move(codec)), n_(n), start_mean_(n) {
     const bool replicas = codec_->needs_replica();
     for (int p = 0; p < kPeers; ++p) {
       x_[p] = Gaussian("peer" + std::to_string(p), n);
       for (size_t i = 0; i < n; ++i)
         start_mean_[i] += x_[p][i] / double{kPeers};
       for (int side : {0, 1}) {
-        replica_[p][side].resize(memory ? n : 0);
+        replica_[p][side].resize(replicas ? n : 0);
         difference_[p][side].resize(replicas ? n : 0);
       }
     }
@@ -189,10 +187,8 @@ class Ring {
     Message sent[kPeers][2];
     for (int p = 0; p < kPeers; ++p) {
       for (int side : {0, 1}) {
-        sent[p][side] =
-            Message(*codec_, format, x_[p], replica_[p][side],
-                    MakeExchangeId(static_cast<uint64_t>(round),
-                                   own_draws_ ? static_cast<uint32_t>(p) : 0));
+        sent[p][side] = Message(*codec_, format, x_[p], replica_[p][side],
+                                MakeExchangeId(static_cast<uint64_t>(round)));
       }
     }
     for (int p = 0; p < kPeers; ++p) {
@@ -232,7 +228,6 @@ class Ring {
 
   const std::shared_ptr<const Codec> codec_;
   const size_t n_;
-  const bool own_draws_;
   std::vector<float> x_[kPeers];
   std::vector<double> start_mean_;
   // [p][0] and [p][1]: peer p's edges to its left and its right.
@@ -250,28 +245,12 @@ TEST(CodecExchangeTest, MixingOnARingReachesConsensusAndKeepsTheMean) {
     double share;
   };
   const std::vector<Case> cases = {
-      {"dense-f32", 120, 1e-6},
-      {"dense-bf16", 120, 1e-3},
-      {"diff-int8", 120, 4e-3},
-      {"diff-int4", 120, 0.08},
-      {"innov-int8", 120, 1e-6},
-      {"innov-int4", 120, 1e-6},
-      {"auto", 120, 1e-6},
-      {"innov-lm2", 240, 1e-4},
-      {"innov-sign", 1200, 1e-3},
-      {"innov-topk", 2400, 1e-3},
-      {"innov-topk:k=512", 250, 1e-4},
-      {"innov-topk:k=2048", 120, 1e-6},
-      {"qsgd", 250, 0.04},
-      {"qsgd:levels=127", 120, 4e-3},
-      {"qsgd:norm=l2", 400, 0.2},
-      {"qsgd:levels=1,bucket=128", 400, 0.1},
-      {"dyna", 1200, 1e-3},
-      {"moniqua:theta=8", 120, 0.05},
-      {"moniqua:theta=8,bits=4", 120, 0.5},
-      {"squeeze-int4", 240, 0.05},
-      {"squeeze-sign", 1200, 0.3},
-      {"squeeze-topk", 2400, 0.3},
+      {"dense-f32", 120, 1e-6},         {"dense-bf16", 120, 1e-3},
+      {"diff-int8", 120, 4e-3},         {"innov-int8", 120, 1e-6},
+      {"innov-int4", 120, 1e-6},        {"auto", 120, 1e-6},
+      {"innov-lm2", 240, 1e-4},         {"innov-sign", 1200, 1e-3},
+      {"innov-topk", 2400, 1e-3},       {"innov-topk:k=512", 250, 1e-4},
+      {"innov-topk:k=2048", 120, 1e-6}, {"dyna", 1200, 1e-3},
   };
   for (const std::string_view name : Codec::Names()) {
     if (Make(name)->memory() == EdgeMemory::kShared) continue;
@@ -306,67 +285,6 @@ TEST(CodecExchangeTest, OneBitFollowsWithinTheShrinkingStep) {
       worst = std::max(worst, std::abs(double{x[i]} - replica[i]));
     }
     ASSERT_LE(worst, 1.01 * step) << round;
-  }
-}
-
-// Moniqua, theorem 1: differences within θ come out right to half a step at
-// each end, however large the values are; those beyond wrap around.
-TEST(CodecExchangeTest, ModuloRecoversDifferencesWithinTheta) {
-  const ParameterLayout layout({{"g.w", Player::kGenerator, {4, 500}, {}}});
-  const size_t n = layout.size();
-  for (const auto& [name, levels] : {std::pair("moniqua:theta=0.25", 127.0),
-                                     {"moniqua:theta=0.25,bits=4", 7.0}}) {
-    const auto codec = Make(name, layout);
-    const double step = 0.25 / (levels - 0.5) * 1.01;
-    auto a = Gaussian("a", n), b = a;
-    for (size_t i = 0; i < n; ++i) {
-      a[i] *= 3;
-      b[i] = a[i] + 0.25f * (static_cast<float>(i % 101) / 50 - 1);
-    }
-    const Message ma(*codec, codec->format(), a),
-        mb(*codec, codec->format(), b);
-    const Encoded ea = ma.encoded(), eb = mb.encoded();
-    std::vector<float> moved(n);
-    codec->Complete(&ea, &eb, 1, {}, moved);
-    for (size_t i = 0; i < n; ++i) {
-      ASSERT_NEAR(moved[i], double{b[i]} - a[i], 1.01 * step) << i;
-    }
-  }
-}
-
-// DeepSqueeze: what was rounded away is sent later, so that what has been sent
-// in all is what was to be sent, but for the last error.
-TEST(CodecExchangeTest, ErrorFeedbackSendsInTheEndWhatItLeftOut) {
-  const ParameterLayout layout({{"g.w", Player::kGenerator, {9, 500}, {}}});
-  const size_t n = layout.size();
-  for (const char* name : {"squeeze-int4", "squeeze-sign", "squeeze-topk"}) {
-    const auto codec = Make(name, layout);
-    std::vector<float> error(n), sent(n), wanted(n);
-    for (int round = 0; round < 300; ++round) {
-      const auto x = Gaussian("x", n);
-      const Message message(*codec, codec->format(), x, error);
-      codec->Add(message.encoded(), sent);
-      for (size_t i = 0; i < n; ++i) wanted[i] += x[i];
-    }
-    for (size_t i = 0; i < n; ++i) {
-      ASSERT_NEAR(sent[i], wanted[i] + error[i], 5e-3) << name;
-    }
-    EXPECT_LT(Distance(sent, wanted),
-              (name[8] == 'i' ? 0.03 : 0.4) * Norm(wanted))
-        << name;
-  }
-}
-
-TEST(CodecExchangeTest, PeersThatDrawAlikeComeNearer) {
-  const ParameterLayout layout({{"g.w", Player::kGenerator, {3, 1000}, {}}});
-  for (const char* const name : {"qsgd", "qsgd:levels=1,bucket=128"}) {
-    double floor[2];
-    for (const bool own : {false, true}) {
-      Ring ring(Make(name, layout), layout.size(), own);
-      for (int round = 0; round < 200; ++round) ring.Mix(round);
-      floor[own] = ring.ConsensusDistance();
-    }
-    EXPECT_LT(floor[0], 0.75 * floor[1]) << name;
   }
 }
 

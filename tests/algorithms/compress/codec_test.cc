@@ -31,9 +31,6 @@ TEST(CodecTest, TheLargestStepSizeIsAtLeastTheirOwn) {
   EXPECT_EQ(largest("innov-topk:k=256"), 512.0f / 4096);
   EXPECT_EQ(largest("innov-topk:k=256,fragments=3"), 512.0f / 4096);
   EXPECT_EQ(largest("innov-topk:k=4096"), 1);
-  EXPECT_NEAR(largest("qsgd:levels=1,norm=l2"), 1 / std::sqrt(512.0), 1e-6);
-  EXPECT_EQ(largest("squeeze-topk:k=256"), 256.0f / 4096);
-  EXPECT_EQ(largest("squeeze-sign"), 0.3f);
   EXPECT_EQ(largest("dyna"), 0.2f);
 }
 
@@ -55,28 +52,17 @@ TEST(CodecTest, PoliciesAreThoseOfTheDesign) {
   expect("dense-f32", 1, false, kDenseF32, kDenseF32, kDenseF32);
   expect("dense-bf16", 1, false, kDenseBf16, kDenseBf16, kDenseBf16);
   expect("diff-int8", 1, false, kInt8, kInt8, kInt8);
-  expect("diff-int4", 1, false, kInt4, kInt4, kInt4);
   expect("innov-int8", 1, true, kInt8, kInt8, kDenseF32);
   expect("innov-int4", 1, true, kInt4, kInt8, kDenseF32);
   expect("innov-lm2", 1, true, kLm2, kInt8, kDenseF32);
   expect("innov-sign", 0.6f, true, kSign, kInt8, kDenseF32);
   expect("innov-topk", 0.03125f, true, kTopK, kInt8, kDenseF32);
-  expect("qsgd", 0.456242f, false, kQsgd, kQsgd, kQsgd);
   expect("auto", 1, true, kInt4, kInt8, kDenseF32);
   expect("dyna", 0.05f, true, kUnit, kInt8, kDenseF32);
-  expect("moniqua", 1, false, kModulo, kModulo, kModulo);
-  expect("squeeze-int4", 0.5f, false, kInt4, kInt4, kInt4);
-  expect("squeeze-sign", 0.02f, false, kSign, kSign, kSign);
-  expect("squeeze-topk", 0.0078125f, false, kTopK, kTopK, kTopK);
   expect("power-gossip", 1, false, kPowerColumns, kPowerColumns, kPowerColumns);
-  expect("masked", 1, false, kMaskedLead, kMaskedLead, kMaskedLead);
   EXPECT_EQ(named, Codec::Names().size());
   expect("innov-topk:k=1", 2.0f / 4096, true, kTopK, kInt8, kDenseF32);
   expect("innov-topk:k=3000", 1, true, kTopK, kInt8, kDenseF32);
-  expect("qsgd:levels=1,bucket=128,norm=l2", 0.088388f, false, kQsgd, kQsgd,
-         kQsgd);
-  expect("qsgd:levels=127,bucket=1024,norm=l2", 0.984376f, false, kQsgd, kQsgd,
-         kQsgd);
 }
 
 TEST(CodecTest, AutoChoosesAmongInnovationsWithTheirOwnGamma) {
@@ -108,10 +94,18 @@ TEST(CodecTest, WrongNamesAndOptionsAreRefusedWithTheKnownOnes) {
                 testing::AllOf(testing::HasSubstr(said)));
   };
   refused("zip", "zip");
-  refused("zip", "dense-bf16, dense-f32, diff-int4");
+  refused("moniqua", "\"moniqua\" is gone from edges: write \"innov-int4\"");
+  refused("qsgd:levels=127", "\"qsgd\" is gone from edges");
+  refused("innov-int4:least=16,zstd=1",
+          "option zstd of \"innov-int4\" is gone: leave zstd=1 out");
+  refused("diff-int4", "gone from edges: write \"innov-int4\"");
+  refused("squeeze-topk:k=3", "gone from edges: write \"innov-topk\"");
+  refused("masked:rate=4",
+          "\"masked\" is gone from edges: write \"innov-sign\"");
+  refused("zip", "dense-bf16, dense-f32, diff-int8");
   refused("zip:k=1", "\"zip\"; known: auto, dense-bf16");
   refused("auto:k=1", "no option \"k\"; known: least");
-  refused("innov-int4:k=1", "no option \"k\"; known: zstd, fragments");
+  refused("innov-int4:k=1", "no option \"k\"; known: fragments, least");
   for (const char* p : {"0", "65", "", "-1"}) {
     refused(("innov-int4:fragments=" + std::string(p)).c_str(), "1 to 64");
   }
@@ -122,25 +116,14 @@ TEST(CodecTest, WrongNamesAndOptionsAreRefusedWithTheKnownOnes) {
   }
   refused("dense-f32:least=1", "no option \"least\"; known: fragments");
   refused("dense-f32:fragments=64", "a fragment has 128 at least");
-  for (const char* level : {"0", "10", "", "1x"}) {
-    refused(("innov-int4:zstd=" + std::string(level)).c_str(), "1 to 9");
-  }
-  refused("qsgd:zstd=1,coding=omega", "leave one of them out");
-  refused("qsgd:levels=7,levels=7", "given twice");
-  refused("innov-topk:64", "no option \"64\"; known: k, zstd, fragments");
+  refused("innov-topk:k=7,k=7", "given twice");
+  refused("innov-topk:64", "no option \"64\"; known: k, fragments, least");
   refused("innov-topk:levels=7",
-          "no option \"levels\"; known: k, zstd, fragments");
-  refused("qsgd:s=7", "coding, zstd, fragments");
-  refused("qsgd:raw=int8", "bf16 or f32");
-  refused("qsgd:coding=huffman", "fixed, gamma or omega");
-  refused("qsgd:levels=7,,norm=max", "no option \"\"");
+          "no option \"levels\"; known: k, fragments, least");
+  refused("innov-topk:k=7,,fragments=2", "no option \"\"");
   for (const char* k : {"", "=", "=0", "=4097", "=-1", "=64x", "= 64"}) {
     refused(("innov-topk:k" + std::string(k)).c_str(), "1 to 4096");
   }
-  refused("qsgd:levels=8", "1, 7 or 127");
-  refused("qsgd:bucket=100", "a multiple of 128 up to 32768");
-  refused("qsgd:bucket=65536", "a multiple of 128 up to 32768");
-  refused("qsgd:norm=l1", "max or l2");
   for (const char* decay : {"0.949", "1", "-0.5", "nan", "", "0.99x"}) {
     refused(("dyna:decay=" + std::string(decay)).c_str(),
             "a number from 0.95 to 0.999999");
@@ -154,20 +137,13 @@ TEST(CodecTest, WrongNamesAndOptionsAreRefusedWithTheKnownOnes) {
   refused("dyna:floor=2,scale=2", "above the floor, 2");
   refused("dyna:floor=1", "option scale of \"dyna\" is 1;");
   EXPECT_EQ(Make("dyna:scale=2e-6,floor=1e-6,decay=0.95")->gamma(), 0.05f);
-  for (const char* theta : {"-1", "1e-30", "9e-5"}) {
-    refused(("moniqua:theta=" + std::string(theta)).c_str(),
-            "from 0.0001 to 1e+20");
-  }
-  EXPECT_EQ(Make("moniqua:theta=1e-4")->gamma(), 1);
-  refused("qsgd:levels=0", "1, 7 or 127");
-  refused("moniqua:bits=2", "4 or 8");
 }
 
 TEST(CodecTest, FragmentsCoverTheVectorAndCodeTheirPartsAlone) {
   const ParameterLayout layout = Layout();
   const auto x = Gaussian("x", layout.size());
   for (const char* const name :
-       {"dense-f32", "diff-int8", "innov-int4", "innov-topk", "qsgd"}) {
+       {"dense-f32", "diff-int8", "innov-int4", "innov-topk"}) {
     const auto whole = Make(name, layout);
     EXPECT_EQ(whole->fragments(), 1);
     EXPECT_EQ(&whole->fragment(0), whole.get());
@@ -219,15 +195,6 @@ TEST(CodecTest, SizesFollowTheLayout) {
   // 1025, at 20 bits each.
   EXPECT_EQ(codec->EncodedSize(WireFormat::kTopK),
             2 * 4 + 55 + 45 + 40 + (17 + 26) + raw);
-  // Buckets of 512.
-  EXPECT_EQ(codec->EncodedSize(WireFormat::kQsgd),
-            2 * (3 + 3 + 2 + 3) + (640 + 40) + 576 + 512 + (512 + 4) + raw);
-  const auto ternary = Make("qsgd:levels=1,bucket=128");
-  EXPECT_EQ(ternary->EncodedSize(WireFormat::kQsgd),
-            codec->EncodedSize(WireFormat::kLm2));
-  const auto bytes = Make("qsgd:levels=127,bucket=128");
-  EXPECT_EQ(bytes->EncodedSize(WireFormat::kQsgd),
-            codec->EncodedSize(WireFormat::kInt8));
 }
 
 // Top-k takes 20 bits a kept value and a scale per chunk, QSGD a scale per
@@ -238,20 +205,12 @@ TEST(CodecTest, LargeSegmentsCostTheBitsOfTheTable) {
   for (const auto& [name, bits] : {std::pair("dense-f32", 32.0),
                                    {"dense-bf16", 16.0},
                                    {"diff-int8", 8.125},
-                                   {"diff-int4", 4.125},
                                    {"innov-lm2", 2.125},
                                    {"innov-sign", 1.125},
                                    {"innov-topk", 0.31640625},
                                    {"innov-topk:k=1024", 5.00390625},
-                                   {"qsgd", 4.03125},
-                                   {"qsgd:levels=1,bucket=128", 2.125},
-                                   {"qsgd:levels=127", 8.03125},
                                    {"innov-int8", 8.125},
                                    {"innov-int4", 4.125},
-                                   {"squeeze-int4", 4.125},
-                                   {"squeeze-sign", 1.125},
-                                   {"moniqua", 8.0},
-                                   {"moniqua:bits=4", 4.0},
                                    {"dyna", 1.0}}) {
     const auto codec = Make(name, layout);
     EXPECT_EQ(codec->EncodedSize(codec->format()), n * bits / 8) << name;

@@ -14,7 +14,6 @@
 
 #include "algorithms/base/rng.h"
 #include "algorithms/compress/codec.h"
-#include "algorithms/compress/packer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -23,12 +22,12 @@ namespace gossamer {
 inline constexpr WireFormat kFormats[] = {
     WireFormat::kDenseF32, WireFormat::kDenseBf16, WireFormat::kInt8,
     WireFormat::kInt4,     WireFormat::kLm2,       WireFormat::kSign,
-    WireFormat::kTopK,     WireFormat::kQsgd,      WireFormat::kUnit,
-    WireFormat::kModulo};
+    WireFormat::kTopK,     WireFormat::kUnit};
 inline bool HasScales(WireFormat format) {
   return format >= WireFormat::kInt8 && format < WireFormat::kUnit;
 }
-static_assert(std::size(kFormats) == kLastWireFormat);
+// All but one that is gone.
+static_assert(std::size(kFormats) == kLastWireFormat - 1);
 
 // Segments small and large, of one and two dimensions, with incomplete last
 // blocks.
@@ -90,24 +89,6 @@ inline std::vector<float> Decoded(const Codec& codec, const Message& message,
   codec.Complete(nullptr, &encoded, 1, difference, x);
   EXPECT_THAT(x, testing::Each(0.0f));
   return difference;
-}
-
-using Bytes = std::vector<std::byte>;
-
-// Returns the packed message; empty if the message travels as it is.
-inline Bytes Packed(Packer& packer, const Encoded& payload) {
-  Bytes out(payload.bytes.size());
-  out.resize(packer.Pack(payload, out));
-  return out;
-}
-
-// Returns vectors with few and with many levels that are not 0.
-inline std::vector<std::vector<float>> Vectors(size_t n) {
-  std::vector<float> gaussian = Gaussian("x", n), spikes(n), equal(n, 1.0f),
-                     zero(n), last(n);
-  for (size_t i = 0; i < n; i += 97) spikes[i] = i % 2 ? -2.0f : 3.0f;
-  last[n - 1] = -1;
-  return {gaussian, spikes, equal, zero, last};
 }
 
 inline double Norm(const std::vector<float>& x) {

@@ -13,7 +13,7 @@
 #include "algorithms/base/rng.h"
 #include "algorithms/kernels/coding.h"
 #include "gtest/gtest.h"
-#include "tests/algorithms/compress/codec_testing.h"
+#include "tests/algorithms/compress/qsgd_testing.h"
 
 namespace gossamer {
 namespace {
@@ -140,23 +140,21 @@ TEST(EliasTest, WhatIsPackedIsTheCodesOneByOne) {
   int sparse = 0, dense = 0, whole = 0;
   const auto check = [&](const Quantizer& q, Elias code, int64_t n) {
     const ParameterLayout layout({{"g", Player::kGenerator, {1, n}, {}}});
-    const auto codec =
-        Make(std::string("qsgd:") + q.options +
-                 (code == Elias::kGamma ? ",coding=gamma" : ",coding=omega"),
-             layout);
-    const auto packer = codec->MakePacker();
+    const QsgdCoder coder = MakeQsgd(
+        std::string(q.options) +
+            (code == Elias::kGamma ? ",coding=gamma" : ",coding=omega"),
+        layout);
     for (const auto& x : Vectors(layout.size())) {
-      const Message message(*codec, codec->format(), x);
-      const auto payload = message.encoded().bytes;
+      const Bytes payload = Coded(coder, x);
       const size_t words =
           layout.size() / kBlockSize * BlockWords(q.bits, 128) +
           BlockWords(q.bits, layout.size() % kBlockSize);
-      const auto scales = payload.first(payload.size() - 4 * words);
+      const auto scales = std::span(payload).first(payload.size() - 4 * words);
       std::string expected = ReferenceBits(
           code, CodesOf(q.bits, layout.size(), payload.data() + scales.size()));
       const bool is_dense = expected[0] == '1';
       expected.resize((expected.size() + 7) / 8 * 8, '0');
-      const Bytes packed = Packed(*packer, message.encoded());
+      const Bytes packed = Packed(*coder.packer(), payload);
       if (expected.size() / 8 >= 4 * words) {
         ASSERT_TRUE(packed.empty()) << q.options << " " << n;
         ++whole;
@@ -206,20 +204,19 @@ TEST(EliasTest, ExpectedLengthIsWithinTheBoundOfThePaper) {
     for (const int s : {1, 7}) {
       if (s * (s + std::sqrt(n)) > 0.1 * static_cast<double>(n)) continue;
       for (const char* const coding : {"gamma", "omega"}) {
-        const auto codec =
-            Make("qsgd:norm=l2,levels=" + std::to_string(s) +
-                     ",bucket=" + std::to_string(n) + ",coding=" + coding,
-                 layout);
-        const auto packer = codec->MakePacker();
+        const QsgdCoder coder =
+            MakeQsgd("norm=l2,levels=" + std::to_string(s) +
+                         ",bucket=" + std::to_string(n) + ",coding=" + coding,
+                     layout);
         for (const auto& x : vectors) {
           double bits = 0, nonzero = 0;
           constexpr int kDraws = 8;
           for (int draw = 0; draw < kDraws; ++draw) {
-            const Message message(*codec, codec->format(), x, {}, draw);
-            const Bytes packed = Packed(*packer, message.encoded());
+            const Bytes payload = Coded(coder, x, draw);
+            const Bytes packed = Packed(*coder.packer(), payload);
             ASSERT_FALSE(packed.empty());
             bits += 8.0 * static_cast<double>(packed.size()) / 4 / kDraws;
-            for (const float v : Decoded(*codec, message, x.size())) {
+            for (const float v : Decoded(coder, payload, x.size())) {
               nonzero += (v != 0) / 4.0 / kDraws;
             }
           }
@@ -239,13 +236,11 @@ TEST(EliasTest, ExpectedLengthIsWithinTheBoundOfThePaper) {
 // Jensen's inequality gamma's 1 + 2 log2(1 + level) has 3, and a sign is one.
 TEST(EliasTest, DenseCodesTakeAtMostFourBitsAValueWithAsManyLevelsAsTheRoot) {
   const ParameterLayout layout({{"g", Player::kGenerator, {4, 16128}, {}}});
-  const auto codec =
-      Make("qsgd:levels=127,bucket=16128,norm=l2,coding=gamma", layout);
-  const auto packer = codec->MakePacker();
+  const QsgdCoder coder =
+      MakeQsgd("levels=127,bucket=16128,norm=l2,coding=gamma", layout);
   double most = 0;
   for (const auto& x : Vectors(layout.size())) {
-    const Message message(*codec, codec->format(), x);
-    const Bytes packed = Packed(*packer, message.encoded());
+    const Bytes packed = Packed(*coder.packer(), Coded(coder, x));
     ASSERT_FALSE(packed.empty());
     const double bits = 8.0 * static_cast<double>(packed.size());
     most = std::max(most, bits / static_cast<double>(x.size()));

@@ -1,5 +1,6 @@
 // The promises of every gradient method, and QSGD's own part of them.
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -9,6 +10,7 @@
 #include "algorithms/compress/gradient_compressor.h"
 #include "gmock/gmock.h"
 #include "tests/algorithms/compress/gradient_fleet.h"
+#include "tests/algorithms/golden_file.h"
 
 namespace gossamer {
 namespace {
@@ -356,9 +358,12 @@ TEST(GradientCompressorTest, RefusesWhatCannotBe) {
   refused("adacomp:rate=40", "known: bin, conv, most, flat, full");
   refused("qsgd:levels=3", "1, 7 or 127");
   refused("qsgd:levels=0", "1, 7 or 127");
-  refused("qsgd:bits=4",
-          "known: levels, bucket, norm, raw, coding, zstd, fragments, least, "
-          "full");
+  refused("qsgd:bits=4", "known: levels, bucket, norm, coding, least, full");
+  refused("qsgd:bucket=100", "a multiple of 128 up to 32768");
+  refused("qsgd:bucket=65536", "a multiple of 128 up to 32768");
+  refused("qsgd:norm=l1", "max or l2");
+  refused("qsgd:coding=huffman", "fixed, gamma or omega");
+  refused("qsgd:zstd=3", "option zstd of \"qsgd\" is gone: leave zstd=3 out");
   refused("dense-f32:full=3", "has no option \"full\"; known: none");
   refused("qsgd:full=-1", "a whole number from 0 to 1000000000");
   refused("top-k:full=1.5,rate=9", "a whole number from 0 to 1000000000");
@@ -379,7 +384,7 @@ TEST(GradientCompressorTest, RefusesWhatCannotBe) {
     EXPECT_TRUE(GradientCompressor::Create(name, SomeLayout()).ok()) << name;
   }
   EXPECT_TRUE(GradientCompressor::Create("top-k:rate=65536", {}).ok());
-  refused("qsgd:fragments=2", "needs the whole gradient");
+  refused("qsgd:fragments=2", "no option \"fragments\"");
 }
 
 // A rank decodes the payloads of the others, and each rank draws for itself.
@@ -413,6 +418,31 @@ TEST(QuantizedGradientsTest, HaveNoBiasAndErrorsOfRanksAverageOut) {
       variance[size == 8] = squares;
     }
     EXPECT_NEAR(variance[0] / variance[1], 4, 0.2) << name;
+  }
+}
+
+// Few values are large, so that Elias's codes are shorter.
+TEST(QuantizedGradientsTest, PayloadsHaveTheBytesOfTheGoldenFiles) {
+  const ParameterLayout layout = SomeLayout();
+  std::vector<float> g(layout.size());
+  for (size_t i = 0; i < g.size(); ++i) {
+    const auto integer = static_cast<int>(RngKey(9).Below(2001, i)) - 1000;
+    const bool large = RngKey(9).Fold("large").Below(16, i) == 0;
+    g[i] = static_cast<float>(integer) / (large ? 16 : 256);
+  }
+  for (const auto& [file, name] :
+       {std::pair("gradients_qsgd", "qsgd"),
+        std::pair("gradients_qsgd_bytes", "qsgd:levels=127,least=16"),
+        std::pair("gradients_qsgd_gamma", "qsgd:levels=1,coding=gamma"),
+        std::pair("gradients_qsgd_omega",
+                  "qsgd:levels=1,norm=l2,coding=omega")}) {
+    auto rank = *GradientCompressor::Create(name, layout);
+    rank->Begin({7, 1, 3}, g);
+    const Payload payload = rank->Contribute({}, {});
+    const std::string kept = GoldenBytes(file, payload.bytes());
+    EXPECT_TRUE(
+        std::ranges::equal(payload.bytes(), std::as_bytes(std::span(kept))))
+        << name;
   }
 }
 

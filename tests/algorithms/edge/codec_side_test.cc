@@ -69,21 +69,6 @@ TEST(CodecSideTest, EveryCodecBeginsAndGoesOnAsItSays) {
   }
 }
 
-// A replay must give the same bits, and peers that agree must have nothing to
-// correct.
-TEST(CodecSideTest, RandomRoundingIsAFunctionOfTheExchange) {
-  std::vector<float> x = Gaussian(RngKey(4)), y = x;
-  CodecSide here(PairCodec("qsgd"), x, std::make_shared<SnapshotCache>(), 1);
-  CodecSide there(PairCodec("qsgd"), y, std::make_shared<SnapshotCache>(), 1);
-  const EdgeMessage a = here.OnEmit(MakeExchangeId(1));
-  const EdgeMessage b = there.OnEmit(MakeExchangeId(1));
-  const EdgeMessage c = there.OnEmit(MakeExchangeId(2));
-  EXPECT_TRUE(std::ranges::equal(a.bytes.bytes(), b.bytes.bytes()));
-  EXPECT_FALSE(std::ranges::equal(b.bytes.bytes(), c.bytes.bytes()));
-  here.OnComplete(MakeExchangeId(1), &a, &b);
-  EXPECT_EQ(x, y);
-}
-
 TEST(CodecSideTest, ReplicaApproachesTheParameters) {
   Sides s("innov-int4");
   for (uint64_t round = 1; round <= 12; ++round) {
@@ -114,8 +99,7 @@ TEST(CodecSideTest, DifferenceIsTheirReplicaLessMine) {
 TEST(CodecSideTest, WhatIsNonsenseIsLeftOutAtBothEnds) {
   for (const char* const codec :
        {"dense-f32", "dense-bf16", "innov-int4", "innov-int8:fragments=3",
-        "diff-int8", "innov-topk", "qsgd", "squeeze-int4", "auto",
-        "power-gossip"}) {
+        "diff-int8", "innov-topk", "auto", "power-gossip"}) {
     SCOPED_TRACE(codec);
     Sides s(codec);
     Sides same(codec);  // no limit is set for this pair
@@ -371,32 +355,6 @@ TEST(CodecSideTest, TheSmallerCoefficientCounts) {
       ASSERT_NEAR(s.x[0][i], x[0][i] + 0.125f * (x[1][i] - x[0][i]), 0.02);
       ASSERT_NEAR(s.x[0][i] - x[0][i], x[1][i] - s.x[1][i], 1e-6);
     }
-  }
-}
-
-// A packed message is shorter; the kept, applied and saved state is the same as
-// without packing.
-TEST(CodecSideTest, PackedMessagesCorrectAsThoseThatAreNot) {
-  Sides plain("qsgd:levels=1"), packed("qsgd:levels=1,coding=gamma");
-  for (uint64_t round = 1; round <= 5; ++round) {
-    const ExchangeId id = MakeExchangeId(round);
-    plain.Exchange(id);
-    EdgeMessage sent[2];
-    for (int e : {0, 1}) {
-      sent[e] = packed.side[e].OnEmit(id);
-      EXPECT_EQ(sent[e].packing, Packing::kGamma);
-      EXPECT_LT(sent[e].wire().size(), sent[e].bytes.size());
-    }
-    for (int e : {0, 1}) {
-      const EdgeMessage& from = sent[1 - e];
-      const auto got = packed.side[e].Receive(id, from.format, from.packing,
-                                              from.c, from.wire());
-      ASSERT_TRUE(got.ok()) << got.status();
-      EXPECT_TRUE(std::ranges::equal(got->bytes.bytes(), from.bytes.bytes()));
-      packed.side[e].OnComplete(id, &sent[e], &*got);
-    }
-    EXPECT_EQ(packed.x[0], plain.x[0]);
-    EXPECT_EQ(packed.x[1], plain.x[1]);
   }
 }
 

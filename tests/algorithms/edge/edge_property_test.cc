@@ -69,7 +69,6 @@ class FleetTest : public testing::TestWithParam<Case> {
   static Floor ConsensusFloor() {
     const std::string_view codec = std::get<0>(GetParam());
     if (codec == "diff-int8") return {2e-5, 2e-5};
-    if (codec == "qsgd:levels=127") return {2e-5, 2e-5};
     if (Fragments() > 1) return {1e-12, 1e-7};
     if (codec == "innov-lm2") return {3e-4, 2e-3};
     if (codec == "innov-sign") return {0.03, 0.05};
@@ -82,8 +81,8 @@ INSTANTIATE_TEST_SUITE_P(
     Edge, FleetTest,
     testing::Combine(testing::Values("dense-f32", "diff-int8", "innov-int8",
                                      "innov-int4", "innov-lm2", "innov-sign",
-                                     "innov-topk:k=512", "qsgd:levels=127",
-                                     "innov-int4:zstd=1,fragments=4",
+                                     "innov-topk:k=512",
+                                     "innov-int4:fragments=4",
                                      "dense-f32:fragments=4"),
                      testing::Bool()),
     NameOf);

@@ -163,8 +163,7 @@ TEST(EdgeTest, ClippedCorrectionsAreShortAndOppositeToTheBit) {
   constexpr double kRadius = 0.3;
   for (const std::string_view codec :
        {"dense-f32", "diff-int8", "innov-int4", "innov-sign",
-        "innov-int4:fragments=3", "power-gossip", "masked:rate=4",
-        "squeeze-int4"}) {
+        "innov-int4:fragments=3", "power-gossip"}) {
     SCOPED_TRACE(codec);
     std::array<EdgeOptions, 2> options = {PairOptions(0), PairOptions(1)};
     for (EdgeOptions& o : options) o.limits.clip_radius = kRadius;

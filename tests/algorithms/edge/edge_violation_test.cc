@@ -60,6 +60,13 @@ INSTANTIATE_TEST_SUITE_P(
                   [](auto& h) {
                     h.format = static_cast<WireFormat>(kLastWireFormat + 1);
                   }},
+        Violation{"FormatThatIsGone",
+                  [](auto& h) { h.format = static_cast<WireFormat>(8); }},
+        Violation{"ReservedBitsOfTheFormat",
+                  [](auto& h) {
+                    h.format = static_cast<WireFormat>(
+                        static_cast<uint8_t>(h.format) | 0x60);
+                  }},
         Violation{"FormatOfAnotherSize",
                   [](auto& h) { h.format = WireFormat::kInt8; }},
         Violation{"PayloadOfAnotherLength", [](auto& h) { --h.payload_bytes; }},
@@ -84,48 +91,6 @@ INSTANTIATE_TEST_SUITE_P(
     [](const testing::TestParamInfo<Violation>& info) {
       return info.param.name;
     });
-
-// Values are packed in as few bytes as they allow, and unpacked before anything
-// changes.
-TEST(EdgeViolationTest, DamagedAndForeignPackingsAreRefused) {
-  EdgePair pair = MakePair("qsgd:levels=1,coding=omega", 2);
-  pair.Connect(1);
-  pair.Mix(MakeExchangeId(1), kC);
-  pair.edge[1]->Emit(MakeExchangeId(2), kC, true);
-  const Edge::OutFrame frame = PayloadFrame(pair, MakeExchangeId(2));
-  const EdgeHeader h = HeaderOf(frame);
-  EXPECT_EQ(h.packing, Packing::kOmega);
-  const auto bytes = frame.body.bytes();
-  EXPECT_LT(bytes.size(),
-            pair.edge[0]->side().codec().EncodedSize(WireFormat::kQsgd));
-  const std::string before = StateOf(*pair.edge[1]);
-  const auto refused = [&](EdgeHeader header, std::vector<std::byte> body) {
-    header.payload_bytes = static_cast<uint32_t>(body.size());
-    const absl::Status status = pair.edge[1]->OnFrame(
-        1, EncodeHeader(header), Payload::FromVector(std::move(body)));
-    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
-    EXPECT_EQ(StateOf(*pair.edge[1]), before);
-  };
-  const std::vector<std::byte> whole(bytes.begin(), bytes.end());
-  std::vector<std::byte> wrong = whole;
-  wrong.pop_back();
-  refused(h, wrong);
-  wrong = whole;
-  wrong.push_back({});
-  refused(h, wrong);
-  refused(h, {});
-  for (const int packing : {0, 1, 3, 7}) {
-    EdgeHeader other = h;
-    other.packing = static_cast<Packing>(packing);
-    refused(other, whole);
-  }
-  EdgeHeader other = h;
-  other.format = WireFormat::kInt4;
-  refused(other, whole);
-  other.format = static_cast<WireFormat>(kLastWireFormat + 1);
-  refused(other, whole);
-  EXPECT_TRUE(pair.edge[1]->OnFrame(1, frame.head, frame.body).ok());
-}
 
 TEST(EdgeViolationTest, MorePayloadsThanTheWindowAllowsAreRefused) {
   EdgePair pair = MakePair("diff-int8");

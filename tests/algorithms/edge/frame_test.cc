@@ -98,6 +98,18 @@ TEST(FrameTest, RefusesEveryFlippedBit) {
   }
 }
 
+TEST(FrameTest, RefusesReservedBitsOfTheFormat) {
+  for (EdgeHeader h : OneOfEach()) {
+    for (const int bits : {0x20, 0x40, 0x80, 0xe0}) {
+      EdgeHeader other = h;
+      other.format = static_cast<WireFormat>(static_cast<int>(h.format) | bits);
+      const absl::Status refused = DecodeHeader(EncodeHeader(other)).status();
+      EXPECT_EQ(refused.code(), absl::StatusCode::kDataLoss);
+      EXPECT_THAT(std::string(refused.message()), HasSubstr("reserved bits"));
+    }
+  }
+}
+
 TEST(FrameTest, RefusesEveryOtherLength) {
   for (const EdgeHeader& h : OneOfEach()) {
     auto bytes = EncodeHeader(h);

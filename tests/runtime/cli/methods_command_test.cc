@@ -42,14 +42,14 @@ TEST_F(MethodsCommand, ListsAndExplains) {
 TEST_F(MethodsCommand, JsonHasTheKeysOfItsHelp) {
   const auto all = ordered_json::parse(Run("methods --json").out);
   EXPECT_GT(all.size(), 15u);
-  const auto one = ordered_json::parse(Run("methods moniqua --json").out);
+  const auto one = ordered_json::parse(Run("methods power-gossip --json").out);
   ASSERT_EQ(one.size(), 1u);
   const std::string help = Run("methods --help").out;
   for (const auto& [key, value] : one[0].items()) {
     EXPECT_THAT(help, HasSubstr(key));
   }
   EXPECT_FALSE(all[0].contains("page"));
-  EXPECT_THAT(one[0]["page"].get<std::string>(), StartsWith("# Moniqua"));
+  EXPECT_THAT(one[0]["page"].get<std::string>(), StartsWith("# PowerGossip"));
 }
 
 TEST_F(MethodsCommand, UnknownNamesAreRefusedWithTheKnownOnes) {
@@ -60,7 +60,7 @@ TEST_F(MethodsCommand, UnknownNamesAreRefusedWithTheKnownOnes) {
     const Result r = Run(line);
     EXPECT_EQ(r.code, 2) << line;
     EXPECT_THAT(r.err, AllOf(HasSubstr("\"chocolate\"; known: cold"),
-                             HasSubstr("moniqua")));
+                             HasSubstr("power-gossip")));
   }
 }
 
@@ -72,7 +72,7 @@ TEST_F(MethodsCommand, CompareTakesMethods) {
   const Result r =
       Run("compare --rehearse --step-time 10ms --rtt 20ms --config c.textproto "
           "--json "
-          "--methods cold,dense,moniqua");
+          "--methods cold,dense,diff-int8");
   ASSERT_EQ(r.code, 0) << r.err;
   const auto json = ordered_json::parse(r.out)["games"][0];
   ASSERT_EQ(json["settings"].size(), 3u);

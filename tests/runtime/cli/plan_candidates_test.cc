@@ -61,8 +61,8 @@ TEST(PlanCandidatesTest, CommasOfValuesStay) {
       ParseCandidate("mixing.sites=a:1,3 b:2,4,algorithm=dposg").changes,
       ElementsAre("mixing.sites=a:1,3 b:2,4", "algorithm=dposg"));
   EXPECT_THAT(
-      ParseCandidate("mixing.codec=qsgd:levels=7,bucket=512,seed=3").changes,
-      ElementsAre("mixing.codec=qsgd:levels=7,bucket=512", "seed=3"));
+      ParseCandidate("mixing.codec=innov-topk:k=9,least=16,seed=3").changes,
+      ElementsAre("mixing.codec=innov-topk:k=9,least=16", "seed=3"));
   EXPECT_THAT(ParseCandidate("").changes, ElementsAre(""));
 }
 

@@ -32,19 +32,19 @@ std::vector<std::string> NamesOf(const std::vector<Variant>& variants) {
 
 TEST(Variants, AlgorithmsKeepTheCommasOfTheirOptions) {
   const auto made =
-      VariantsOf({"dp-oadam+mixing.codec=qsgd:levels=1", "norm=l2", "cp-oadam",
-                  "cp-oadam+mixing.gradient_codec=lgc:rate=100", "full=50",
-                  "learn=9+step.n_critic=1"},
+      VariantsOf({"dp-oadam+mixing.codec=innov-topk:k=9", "least=16",
+                  "cp-oadam", "cp-oadam+mixing.gradient_codec=lgc:rate=100",
+                  "full=50", "learn=9+step.n_critic=1"},
                  {}, Given());
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_THAT(
       NamesOf(*made),
-      ElementsAre("dp-oadam+mixing.codec=qsgd:levels=1,norm=l2", "cp-oadam",
+      ElementsAre("dp-oadam+mixing.codec=innov-topk:k=9,least=16", "cp-oadam",
                   "cp-oadam+mixing.gradient_codec=lgc:rate=100,full=50,"
                   "learn=9+step.n_critic=1"));
-  EXPECT_THAT(
-      (*made)[0].changes,
-      ElementsAre("algorithm=dp-oadam", "mixing.codec=qsgd:levels=1,norm=l2"));
+  EXPECT_THAT((*made)[0].changes,
+              ElementsAre("algorithm=dp-oadam",
+                          "mixing.codec=innov-topk:k=9,least=16"));
   EXPECT_THAT((*made)[2].changes, Contains("step.n_critic=1"));
 }
 
@@ -59,15 +59,17 @@ TEST(Variants, ColdsStepSizeIsOfTheCodecThatItGets) {
 }
 
 TEST(Variants, MethodsMayHaveOptions) {
-  const auto made = VariantsOf(
-      {}, {"moniqua:theta=2", "bits=4", "cold", "choco-int4:zstd=1", "adacomp"},
-      Given());
+  const auto made = VariantsOf({},
+                               {"choco-topk:k=32", "least=16", "cold",
+                                "choco-int4:fragments=2", "adacomp"},
+                               Given());
   ASSERT_TRUE(made.ok()) << made.status();
-  EXPECT_THAT(NamesOf(*made), ElementsAre("moniqua:theta=2,bits=4", "cold",
-                                          "choco-int4:zstd=1", "adacomp"));
+  EXPECT_THAT(NamesOf(*made), ElementsAre("choco-topk:k=32,least=16", "cold",
+                                          "choco-int4:fragments=2", "adacomp"));
   EXPECT_THAT((*made)[0].changes,
-              Contains("mixing.codec=moniqua:theta=2,bits=4"));
-  EXPECT_THAT((*made)[2].changes, Contains("mixing.codec=innov-int4:zstd=1"));
+              Contains("mixing.codec=innov-topk:k=32,least=16"));
+  EXPECT_THAT((*made)[2].changes,
+              Contains("mixing.codec=innov-int4:fragments=2"));
   EXPECT_THAT((*made)[3].changes, Contains("mixing.gradient_codec=adacomp"));
 }
 
