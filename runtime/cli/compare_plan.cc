@@ -114,9 +114,7 @@ absl::StatusOr<std::string> DifferenceFrom(const RunFolder& folder,
                                            const std::string& data) {
   GOSSAMER_ASSIGN_OR_RETURN(const RunConfig before, folder.LoadConfig());
   RunConfig now = run.config;
-  if (!data.empty()) {
-    now.mutable_game()->mutable_gan()->mutable_data()->set_path(data);
-  }
+  SetDataFolder(data, now);
   std::string lines;
   google::protobuf::util::MessageDifferencer differencer;
   differencer.ReportDifferencesToString(&lines);

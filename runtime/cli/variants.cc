@@ -17,9 +17,6 @@
 namespace gossamer {
 namespace {
 
-// Of methods that gossamer-datalens trains by, and no fleet of peers.
-constexpr std::string_view kPrivacy = "privacy";
-
 bool Sets(const std::vector<std::string>& changes, const std::string& field) {
   return std::ranges::any_of(changes, [&](const std::string& change) {
     return change.starts_with(field + "=");
@@ -136,13 +133,6 @@ absl::StatusOr<Variant> VariantOfEntry(const std::string& name,
         absl::StrCat(parts[0], " has no options; compare ", parts[0],
                      "+FIELD=VALUE by --algorithms"));
   }
-  if (entry->kind == kPrivacy) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        name,
-        " cannot be compared here: no fleet of peers trains by it, but "
-        "gossamer-",
-        name, ", a program of its own; leave it out of --methods"));
-  }
   std::string algorithm = given.algorithm();
   std::vector<std::string> changes;
   for (const std::string_view setting : entry->settings) {
@@ -177,7 +167,7 @@ absl::StatusOr<std::vector<std::string>> NamesOf(
   }
   names.clear();
   for (const CatalogueEntry& entry : Catalogue()) {
-    if (entry.kind != kPrivacy) names.emplace_back(entry.name);
+    names.emplace_back(entry.name);
   }
   return names;
 }

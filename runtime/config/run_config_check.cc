@@ -1,6 +1,8 @@
 #include "runtime/config/run_config_check.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -15,6 +17,7 @@
 #include "algorithms/method/registry.h"
 #include "algorithms/optim/optimizer.h"
 #include "runtime/config/composition_check.h"
+#include "runtime/config/datalens_config.h"
 #include "runtime/config/run_config.h"
 #include "topology/sites.h"
 
@@ -307,6 +310,7 @@ std::vector<Problem> FindProblems(const RunConfig& config) {
   CheckStep(config, check);
   CheckGame(config.game(), check);
   std::vector<Problem> problems = check.Take();
+  std::ranges::move(FindVoteProblems(config), std::back_inserter(problems));
   if (!problems.empty()) return problems;
   return FindMisfits(config);
 }

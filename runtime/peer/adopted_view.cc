@@ -106,7 +106,7 @@ absl::StatusOr<float> AdoptedView::StepSize() const {
   const float wanted =
       spec_.gamma > 0 ? static_cast<float>(spec_.gamma) : parts_.codec->gamma();
   const int age = overlap_ - 1;
-  if (spec_.centralized || age < 1) return wanted;
+  if (spec_.centralized() || age < 1) return wanted;
   const double bound = StableStepSize(*schedule_, age);
   if (spec_.gamma == 0) {
     return std::min(wanted, static_cast<float>(bound * kMargin));

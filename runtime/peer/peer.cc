@@ -21,6 +21,13 @@ constexpr absl::Duration kStopGrace = absl::Seconds(1);
 
 absl::StatusOr<std::unique_ptr<Peer>> Peer::Create(PeerSpec spec, Parts parts) {
   GOSSAMER_RETURN_IF_ERROR(CheckPeerSpec(spec, *parts.step, *parts.codec));
+  const VotingRole role = parts.game->voting();
+  const bool has_role = role.student != nullptr || role.teachers != nullptr;
+  if (has_role != (spec.averaging == Averaging::kVotes)) {
+    return absl::InvalidArgumentError(
+        has_role ? "this game learns from votes, and its algorithm has none"
+                 : "this algorithm learns from votes, and its game has none");
+  }
   return std::unique_ptr<Peer>(new Peer(std::move(spec), std::move(parts)));
 }
 
@@ -68,7 +75,7 @@ Peer::Peer(PeerSpec spec, Parts parts)
                     [this](PeerId peer) { return neighborhood_.Has(peer); }}),
       measurer_(parts_.loop, parts_.transport, parts_.membership, &prober_,
                 [this](PeerId peer) {
-                  return spec_.centralized || neighborhood_.Has(peer) ||
+                  return spec_.centralized() || neighborhood_.Has(peer) ||
                          sharing_.serves(peer);
                 }),
       watch_(spec_, parts_.loop, &prober_, parts_.membership, &reporter_,
@@ -156,7 +163,22 @@ Peer::Peer(PeerSpec spec, Parts parts)
 }
 
 std::unique_ptr<Trainer> Peer::MakeTrainer() {
-  if (spec_.centralized) {
+  if (spec_.averaging == Averaging::kVotes) {
+    return std::make_unique<VoteTrainer>(
+        spec_, VoteTrainer::Parts{.loop = parts_.loop,
+                                  .waiter = &waiter_,
+                                  .transport = parts_.transport,
+                                  .decisions = &decisions_,
+                                  .views = &views_,
+                                  .lifecycle = &lifecycle_,
+                                  .state = &state_,
+                                  .runner = &runner_,
+                                  .stop = &stop_,
+                                  .reporter = &reporter_,
+                                  .role = parts_.game->voting(),
+                                  .voting = parts_.voting});
+  }
+  if (spec_.centralized()) {
     return std::make_unique<CentralizedTrainer>(
         spec_, CentralizedTrainer::Parts{.loop = parts_.loop,
                                          .waiter = &waiter_,
@@ -243,7 +265,7 @@ Task<absl::Status> Peer::Run() {
 
 void Peer::OnMembership() {
   measurer_.Update();
-  if (!views_.in_fleet() || spec_.centralized || decisions_.replays()) return;
+  if (!views_.in_fleet() || spec_.centralized() || decisions_.replays()) return;
   sharing_.ServeJoiners();
   if (parts_.membership->outside()) return DropEdges();
   edges_.OnView(parts_.membership->view());
@@ -263,7 +285,7 @@ void Peer::ForgetIncarnation() {
 
 void Peer::Leave(absl::Time limit) {
   if (lifecycle_.hurries() || leave_timer_ != EventLoop::TimerId{}) return;
-  if (spec_.centralized) {
+  if (spec_.centralized()) {
     parts_.membership->RequestStop();  // the others cannot go on without it
   } else {
     parts_.membership->RequestLeave();

@@ -55,7 +55,7 @@ Task<absl::Status> RoundLoop::Round() {
   Task<absl::Status> recovered = RecoverIfDiverged();
   GOSSAMER_CO_RETURN_IF_ERROR(co_await recovered.result());
   if (parts_.health->rounds() == 0) co_return absl::OkStatus();
-  Task<bool> evaluated = parts_.evaluation->Run();
+  Task<bool> evaluated = parts_.evaluation->Run(parts_.trainer->IsLast());
   co_await evaluated.result();
   parts_.reporter->EndRound(started, *parts_.neighborhood,
                             parts_.health->recoveries());
@@ -67,7 +67,7 @@ Task<absl::Status> RoundLoop::Round() {
 }
 
 Task<absl::Status> RoundLoop::RecoverIfDiverged() {
-  if (spec_.centralized || parts_.decisions->replays() ||
+  if (spec_.centralized() || parts_.decisions->replays() ||
       !parts_.health->Diverged()) {
     co_return absl::OkStatus();
   }

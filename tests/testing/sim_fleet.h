@@ -47,6 +47,14 @@ struct SimFleetOptions {
   std::function<Decisions*(int rank)> decisions = {};
   // The settings of a rank's `peer` that differ.
   std::function<void(int rank, PeerSpec& spec)> spec_of = {};
+  // A rank's noise and ledger, of Averaging::kVotes.
+  std::function<VotingParts(int rank)> voting = {};
+  // A rank's disk and transport, if they differ from the system's and the
+  // network's.
+  std::function<FileOps*(int rank)> files = {};
+  std::function<std::unique_ptr<Transport>(int rank,
+                                           std::unique_ptr<Transport>)>
+      transport = {};
   // A peer's knowledge of its fleet, if it differs from the fleet's.
   std::function<std::unique_ptr<Membership>(std::unique_ptr<Membership>)>
       membership = {};

@@ -32,7 +32,7 @@ inline SimFleetOptions QuadraticFleet(int peers = 4, uint64_t rounds = 60) {
 // Four peers far apart that choose an all-reduce: latency favours few steps.
 inline SimFleetOptions FarCentralizedFleet() {
   SimFleetOptions o = QuadraticFleet(4, 60);
-  o.peer.centralized = true;
+  o.peer.averaging = Averaging::kGradients;
   o.peer.all_reduce = "auto";
   o.peer.overlap_steps = 0;
   o.schedule.graph = "complete";
