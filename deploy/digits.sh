@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fetches scikit-learn's digits (1,797 images of 8x8, from its PyPI package) to
-# data/digits/digits.csv, for gossamer-datalens. Idempotent; the file is pinned.
+# data/digits/digits.csv, for algorithm datalens. Idempotent; the file is pinned.
 #
 #   deploy/digits.sh [FOLDER]
 set -euo pipefail

@@ -24,7 +24,7 @@ step "2/4 build the programs (5 minutes the first time)"
 log=build/quickstart.log
 mkdir -p build
 if ! { cmake --preset quickstart && cmake --build --preset quickstart \
-       --target gossamer gossamer-topology gossamer-peer gossamer-models gossamer-datalens; } >"$log" 2>&1; then
+       --target gossamer gossamer-topology gossamer-peer gossamer-models; } >"$log" 2>&1; then
   tail -n 30 "$log" >&2
   echo "quickstart: the build failed; the whole log is in $log" >&2
   exit 1

@@ -26,7 +26,7 @@ inline constexpr size_t kCollectiveHeadBytes = 32;
 // The fields of a head that differ from message to message.
 struct CollectiveHead {
   uint64_t operation = 0;  // MakeOperationId
-  uint32_t step = 0;       // of AllReduce
+  uint32_t step = 0;       // of AllReduce, or of a vote
   uint64_t body_bytes = 0;
   friend bool operator==(const CollectiveHead&,
                          const CollectiveHead&) = default;

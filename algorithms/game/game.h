@@ -27,6 +27,19 @@ struct Losses {
   double discriminator = 0;
 };
 
+class Student;
+class TeacherGroup;
+
+// The part of this peer's game in a run that learns from votes
+// (algorithms/privacy/roles.h); both are null in other runs.
+struct VotingRole {
+  Student* student = nullptr;
+  TeacherGroup* teachers = nullptr;
+  // Of the images that are voted on.
+  int dimensions = 0;
+  int classes = 0;
+};
+
 // Whose gradients one call computes.
 enum class Players { kDiscriminator, kBoth };
 
@@ -75,6 +88,8 @@ class Game {
   virtual MixingHooks* hooks() { return nullptr; }
   // Null if this game has neither a score nor pictures.
   virtual Evaluator* evaluator() { return nullptr; }
+  // Set if the players learn from votes; Gradient() is then kUnimplemented.
+  virtual VotingRole voting() { return {}; }
 };
 
 }  // namespace gossamer

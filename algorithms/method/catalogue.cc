@@ -226,17 +226,6 @@ std::vector<CatalogueEntry> Others() {
                     "mixing.sites=near:1-2 far:3-4"},
        .source = "Jiang, Rumi, arXiv 2101.07706",
        .page = "locality"},
-      {.name = "datalens",
-       .kind = "privacy",
-       .summary = "a generator learns from noisy votes of teachers",
-       .property = "(ε, δ)-differential privacy",
-       .bits = "votes",
-       .state = "a network per teacher",
-       .needs = "every message",
-       .gamma = "–",
-       .settings = {},
-       .source = "Wang et al., CCS 2021",
-       .page = "datalens"},
   };
 }
 

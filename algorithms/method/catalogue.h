@@ -1,5 +1,5 @@
 // The parts that a run may be composed of, as a table of words: the methods of
-// the registry, then codecs, compressors of gradients, schedules and privacy.
+// the registry, then codecs, compressors of gradients and schedules.
 //
 // Each entry says what it does, what it needs, how it is chosen and where it
 // comes from.  A test holds the table against the code.
@@ -19,8 +19,8 @@ namespace gossamer {
 // One part of a run, in the words that `gossamer methods` prints.
 struct CatalogueEntry {
   std::string_view name;  // "choco-int4"
-  // "algorithm", "codec", "gradients", "schedule" or "privacy": the part of a
-  // run that it is.
+  // "algorithm", "codec", "gradients" or "schedule": the part of a run that it
+  // is.
   std::string_view kind;
   std::string_view summary;   // one line
   std::string_view property;  // what is known of it: "contractive, 0.985"

@@ -29,6 +29,7 @@ enum class Averaging {
   kGossip,      // parameters, with neighbours, by a mixing matrix every round
   kGradients,   // the gradients of every step, exactly, of all peers
   kParameters,  // the parameters after a round's steps, exactly, of all peers
+  kVotes,  // votes of all others on what peer 1 shows, summed exactly there
 };
 
 // Settings that a configuration leaves out; empty: as for all methods.

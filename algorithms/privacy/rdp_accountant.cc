@@ -44,18 +44,6 @@ double EpsilonOfRdp(double per_order, double delta) {
   return std::max(0.0, AtOrder(per_order, delta, (low + high) / 2));
 }
 
-absl::Status CheckBudget(const PrivacyBudget& budget) {
-  if (!(budget.epsilon > 0) || !std::isfinite(budget.epsilon)) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "epsilon is %g; it must be above 0, such as 10 or 1", budget.epsilon));
-  }
-  if (budget.delta > 0 && budget.delta < 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrFormat(
-      "delta is %g; it must lie between 0 and 1, well below one over the "
-      "number of examples",
-      budget.delta));
-}
-
 absl::StatusOr<RdpAccountant> RdpAccountant::Create(double sensitivity,
                                                     double sigma) {
   if (!(sensitivity > 0) || !(sigma > 0) || !std::isfinite(sensitivity) ||

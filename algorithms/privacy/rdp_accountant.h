@@ -47,9 +47,6 @@ class RdpAccountant {
 //   R a + ln((a - 1) / a) - (ln delta + ln a) / (a - 1),  least over a.
 double EpsilonOfRdp(double per_order, double delta);
 
-// kInvalidArgument unless epsilon is above 0 and finite, delta in (0, 1).
-absl::Status CheckBudget(const PrivacyBudget& budget);
-
 }  // namespace gossamer
 
 #endif  // GOSSAMER_ALGORITHMS_PRIVACY_RDP_ACCOUNTANT_H_

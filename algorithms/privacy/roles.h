@@ -36,18 +36,19 @@ class TeacherGroup {
   virtual void VisitState(StateVisitor& visitor) = 0;
 };
 
-// Its samples are finite: kInternal if it cannot be.
 class Student {
  public:
   virtual ~Student() = default;
-  // The images of a step, from 1 on.
+  // Its network's, flat, at an address that stays.
+  virtual std::span<float> parameters() = 0;
+  // The images of a step, from 1 on.  They are finite: kInternal if they cannot
+  // be.
   virtual absl::StatusOr<ImageBatch> Ask(uint64_t step) = 0;
-  // Moves them along `direction`, [labels, dimensions] of -1, 0, 1.  After an
-  // error it must not be used.
+  // Moves them along `direction`, [labels, dimensions] of -1, 0, 1.  kInternal
+  // if its parameters are not finite then; it must not be used any longer.
   virtual absl::Status Learn(std::span<const int8_t> direction) = 0;
-  // `count` images of classes 0, 1, ... in turn, by the averaged parameters.
-  virtual absl::StatusOr<ImageBatch> Sample(int count, uint64_t seed) = 0;
-  // All that steps change and that lasts from one to the next.
+  // All that steps change and that lasts from one to the next, but the
+  // parameters.
   virtual void VisitState(StateVisitor& visitor) = 0;
 };
 

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "algorithms/privacy/rdp_accountant.h"
@@ -29,16 +29,22 @@ struct DataLensSettings {
   int student_steps = 10;       // towards the moved images of a batch
   double teacher_rate = 3e-3;   // learning rates of Adam
   double student_rate = 5e-3;
-  double average = 0.9;  // of the student's parameters over steps; 0: none
   int teacher_width = 16;
   int student_width = 128;
   int latent = 4;
   uint64_t seed = 1;  // of everything but the noise
 };
 
-// kInvalidArgument, naming the number, unless a run of images of `dimensions`
-// values can be: k at most `dimensions`, a budget for at least one batch.
-absl::Status CheckSettings(const DataLensSettings& s, int dimensions);
+// A setting that cannot be: its name here, and text that goes on after it.
+struct SettingProblem {
+  std::string name;  // "top"
+  std::string what;  // "is 65; it must lie between 1 and 64"
+};
+
+// All that hinders a run on images of `dimensions` values: ranges first, then a
+// budget that does not pay for one batch.
+std::vector<SettingProblem> FindSettingProblems(const DataLensSettings& s,
+                                                int dimensions);
 // kInvalidArgument unless there is an example for every teacher.
 absl::Status CheckExamples(const DataLensSettings& s, size_t examples);
 
@@ -46,13 +52,15 @@ absl::Status CheckExamples(const DataLensSettings& s, size_t examples);
 // can turn all its k votes around.
 double VoteSensitivity(const DataLensSettings& s);
 
-// The settings on which student and teachers must agree: a line "name value"
-// for each.
-std::string SettingsText(const DataLensSettings& s);
-// The first line in which two such texts differ, for people; empty: none.
-std::string DifferenceOf(std::string_view here, std::string_view there);
-// The settings as 64 bits.
-uint64_t FingerprintOf(const DataLensSettings& s);
+// The steps, each of one batch, that the whole budget pays for.  The settings
+// have no problem.
+uint64_t AllowedSteps(const DataLensSettings& s);
+
+// The first teacher of group 0 .. groups - 1; for group `groups`, one past the
+// last.
+constexpr int FirstTeacher(int teachers, int group, int groups) {
+  return static_cast<int>(int64_t{teachers} * group / groups);
+}
 
 }  // namespace gossamer
 

@@ -1,6 +1,5 @@
 #include "algorithms/privacy/vote_message.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -11,43 +10,12 @@
 namespace gossamer {
 namespace {
 
-constexpr uint32_t kMagic = 0x31564c44;  // "DLV1"
-
 absl::Status WrongSize(const char* what, size_t size, size_t wanted) {
   return absl::DataLossError(
       absl::StrFormat("%s of %d bytes, not %d", what, size, wanted));
 }
 
 }  // namespace
-
-std::vector<std::byte> Encode(const VoteHead& head) {
-  std::vector<std::byte> bytes(kVoteHeadBytes);
-  Put(bytes, 0, kMagic);
-  Put(bytes, 4, static_cast<uint32_t>(head.kind));
-  Put(bytes, 8, head.fingerprint);
-  Put(bytes, 16, head.step);
-  Put(bytes, 24, head.first);
-  Put(bytes, 28, head.count);
-  Put(bytes, 32, uint64_t{head.keep});
-  return bytes;
-}
-
-absl::StatusOr<VoteHead> DecodeVoteHead(std::span<const std::byte> bytes) {
-  if (bytes.size() != kVoteHeadBytes) {
-    return WrongSize("a head", bytes.size(), kVoteHeadBytes);
-  }
-  const auto kind = Get<uint32_t>(bytes, 4);
-  const auto keep = Get<uint64_t>(bytes, 32);
-  if (Get<uint32_t>(bytes, 0) != kMagic || kind < 1 || kind > 5 || keep > 1) {
-    return absl::DataLossError("a head that is not of a DataLens message");
-  }
-  return VoteHead{.kind = static_cast<VoteHead::Kind>(kind),
-                  .fingerprint = Get<uint64_t>(bytes, 8),
-                  .step = Get<uint64_t>(bytes, 16),
-                  .first = Get<uint32_t>(bytes, 24),
-                  .count = Get<uint32_t>(bytes, 28),
-                  .keep = keep == 1};
-}
 
 std::vector<std::byte> EncodeImages(const ImageBatch& batch) {
   const size_t labels = batch.labels.size();
@@ -108,44 +76,6 @@ absl::Status AddVotes(std::span<const std::byte> bytes, int teachers,
     sums[j] += Get<int16_t>(bytes, sizeof(int16_t) * j);
   }
   return absl::OkStatus();
-}
-
-std::vector<std::byte> EncodeText(std::string_view text) {
-  const auto bytes =
-      std::as_bytes(std::span(text.substr(0, kMostRefusalBytes)));
-  return {bytes.begin(), bytes.end()};
-}
-
-std::string TextOf(std::span<const std::byte> bytes) {
-  const size_t size = std::min(bytes.size(), kMostRefusalBytes);
-  return {reinterpret_cast<const char*>(bytes.data()), size};
-}
-
-std::vector<std::byte> EncodeSteps(std::span<const uint64_t> steps) {
-  std::vector<std::byte> bytes(sizeof(uint64_t) * steps.size());
-  for (size_t i = 0; i < steps.size(); ++i) {
-    Put(bytes, sizeof(uint64_t) * i, steps[i]);
-  }
-  return bytes;
-}
-
-absl::StatusOr<std::vector<uint64_t>> DecodeSteps(
-    std::span<const std::byte> bytes) {
-  const size_t count = bytes.size() / sizeof(uint64_t);
-  if (bytes.size() % sizeof(uint64_t) != 0 || count < 1 ||
-      count > kMostOfferedSteps) {
-    return absl::DataLossError(
-        absl::StrFormat("steps of %d bytes", bytes.size()));
-  }
-  std::vector<uint64_t> steps;
-  for (size_t i = 0; i < count; ++i) {
-    const auto step = Get<uint64_t>(bytes, sizeof(uint64_t) * i);
-    if (!steps.empty() && step <= steps.back()) {
-      return absl::DataLossError("steps that do not ascend");
-    }
-    steps.push_back(step);
-  }
-  return steps;
 }
 
 }  // namespace gossamer

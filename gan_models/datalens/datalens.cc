@@ -10,11 +10,13 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
+#include "algorithms/base/crc32c.h"
 #include "algorithms/base/rng.h"
 #include "algorithms/base/status_macros.h"
 #include "algorithms/privacy/topagg.h"
@@ -49,6 +51,9 @@ class Teachers : public TeacherGroup {
   // Deals the examples and draws first values.
   void Begin(const ImageBatch& examples) {
     const auto all = static_cast<int>(examples.labels.size());
+    own_examples_ = examples_ =
+        ExtendCrc32c(Crc32c(std::as_bytes(std::span(examples.labels))),
+                     std::as_bytes(std::span(examples.images)));
     const int shard = all / s_.teachers;
     const RngKey key = RngKey(s_.seed).Fold("teachers");
     const std::vector<int> order = key.Fold("shards").Permutation(all);
@@ -81,6 +86,12 @@ class Teachers : public TeacherGroup {
 
   absl::StatusOr<std::vector<int16_t>> Vote(uint64_t step,
                                             const ImageBatch& batch) override {
+    if (examples_ != own_examples_) {
+      return absl::FailedPreconditionError(
+          "these teachers' checkpoint was saved with other examples than they "
+          "have now: give the same data, or begin anew in another folder; what "
+          "was spent on the same data stays spent");
+    }
     UseThreads(1);
     return GuardTorch([&] { return Step(step, batch); });
   }
@@ -89,6 +100,10 @@ class Teachers : public TeacherGroup {
         std::count(not_finite_.begin(), not_finite_.end(), true));
   }
   void VisitState(StateVisitor& visitor) override {
+    visitor.Counter("examples", examples_);
+    visitor.Floats("hidden.weight", ValuesOf(w1_));
+    visitor.Floats("hidden.bias", ValuesOf(b1_));
+    visitor.Floats("score.weight", ValuesOf(w2_));
     adam_->VisitState(visitor);
   }
 
@@ -181,6 +196,8 @@ class Teachers : public TeacherGroup {
   at::Tensor real_class_;  // [teachers, shard, classes]
   at::Tensor w1_, b1_, w2_;
   std::unique_ptr<AdamOf> adam_;
+  // Checksums of all teachers' examples: by the state, and as given.
+  uint64_t examples_ = 0, own_examples_ = 0;
   std::vector<bool> not_finite_;  // [teachers], at the last question
 };
 

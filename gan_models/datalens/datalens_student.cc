@@ -4,15 +4,18 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -31,15 +34,25 @@ namespace {
 // randomness in them would have to be voted away.
 constexpr double kGrey = 0.1;
 
-// One hidden layer of ReLUs, and its gradients by hand.
+// One hidden layer of ReLUs, and its gradients by hand; its tensors are views
+// of one vector.
 class TwoLayers {
  public:
+  TwoLayers(int in, int width, int out)
+      : values_(Size(in, width, out)),
+        w1_(Take({in, width})),
+        b1_(Take({width})),
+        w2_(Take({width, out})),
+        b2_(Take({out})) {}
   TwoLayers(RngKey key, int in, int width, int out)
-      : w1_(Normal(key.Fold(1), {in, width}, std::sqrt(2.0 / in))),
-        b1_(at::zeros({width})),
-        w2_(Normal(key.Fold(2), {width, out}, kGrey / std::sqrt(width))),
-        b2_(at::zeros({out})) {}
+      : TwoLayers(in, width, out) {
+    w1_.copy_(Normal(key.Fold(1), {in, width}, std::sqrt(2.0 / in)));
+    w2_.copy_(Normal(key.Fold(2), {width, out}, kGrey / std::sqrt(width)));
+  }
+  TwoLayers(const TwoLayers&) = delete;
+  TwoLayers& operator=(const TwoLayers&) = delete;
 
+  std::span<float> values() { return values_; }
   std::vector<at::Tensor> parameters() const { return {w1_, b1_, w2_, b2_}; }
   at::Tensor Forward(const at::Tensor& x) {
     x_ = x;
@@ -53,9 +66,44 @@ class TwoLayers {
   }
 
  private:
+  static size_t Size(int in, int width, int out) {
+    return static_cast<size_t>(width) * static_cast<size_t>(in + 1 + out) +
+           static_cast<size_t>(out);
+  }
+  at::Tensor Take(std::vector<int64_t> shape) {
+    at::Tensor view = at::from_blob(values_.data() + taken_, shape);
+    taken_ += static_cast<size_t>(view.numel());
+    return view;
+  }
+
+  std::vector<float> values_;
+  size_t taken_ = 0;
   at::Tensor w1_, b1_, w2_, b2_;
   at::Tensor x_, hidden_;
 };
+
+absl::Status CheckFinite(const at::Tensor& t, const char* what) {
+  if (at::isfinite(t).all().item<bool>()) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(
+      "the student's ", what,
+      " are not finite; try a smaller game.datalens.student_rate"));
+}
+
+// The input of a generator: latents, then classes.
+at::Tensor InputOf(RngKey key, int latent, std::span<const uint8_t> labels,
+                   int classes) {
+  return at::cat({Normal(key, {static_cast<int64_t>(labels.size()), latent}, 1),
+                  OneHot(labels, classes)},
+                 1);
+}
+
+absl::StatusOr<ImageBatch> BatchOf(const at::Tensor& images,
+                                   std::vector<uint8_t> labels) {
+  GOSSAMER_RETURN_IF_ERROR(CheckFinite(images, "images"));
+  const float* const begin = images.data_ptr<float>();
+  return ImageBatch{.labels = std::move(labels),
+                    .images = {begin, begin + images.numel()}};
+}
 
 class DenseStudent : public Student {
  public:
@@ -64,9 +112,9 @@ class DenseStudent : public Student {
         classes_(classes),
         net_(RngKey(s.seed).Fold("student"), s.latent + classes,
              s.student_width, dimensions),
-        average_(RngKey(s.seed).Fold("student"), s.latent + classes,
-                 s.student_width, dimensions),
         adam_(net_.parameters(), s.student_rate) {}
+
+  std::span<float> parameters() override { return net_.values(); }
 
   absl::StatusOr<ImageBatch> Ask(uint64_t step) override {
     UseThreads(1);
@@ -77,7 +125,9 @@ class DenseStudent : public Student {
         labels.push_back(static_cast<uint8_t>(
             key.Fold("class").Below(static_cast<uint64_t>(classes_), i)));
       }
-      return Generate(net_, key.Fold("latent"), std::move(labels));
+      asked_ = InputOf(key.Fold("latent"), s_.latent, labels, classes_);
+      shown_ = at::tanh(net_.Forward(asked_)).contiguous();
+      return BatchOf(shown_, std::move(labels));
     });
   }
 
@@ -93,11 +143,6 @@ class DenseStudent : public Student {
         adam_.Step(
             net_.Backward((x - wanted) * (1 - x * x) * (2.0 / s_.batch)));
       }
-      const std::vector<at::Tensor> now = net_.parameters();
-      const std::vector<at::Tensor> mean = average_.parameters();
-      for (size_t i = 0; i < now.size(); ++i) {
-        mean[i].mul_(s_.average).add_(now[i], 1 - s_.average);
-      }
       for (const at::Tensor& t : adam_.All()) {
         GOSSAMER_RETURN_IF_ERROR(CheckFinite(t, "parameters"));
       }
@@ -105,64 +150,54 @@ class DenseStudent : public Student {
     });
   }
 
-  absl::StatusOr<ImageBatch> Sample(int count, uint64_t seed) override {
-    UseThreads(1);
-    return GuardTorch([&]() -> absl::StatusOr<ImageBatch> {
-      std::vector<uint8_t> labels;
-      for (int i = 0; i < count; ++i) {
-        labels.push_back(static_cast<uint8_t>(i % classes_));
-      }
-      return Generate(average_, RngKey(seed).Fold("samples"),
-                      std::move(labels));
-    });
-  }
-  void VisitState(StateVisitor& visitor) override {
-    adam_.VisitState(visitor);
-    const std::vector<at::Tensor> mean = average_.parameters();
-    for (size_t i = 0; i < mean.size(); ++i) {
-      visitor.Floats(absl::StrCat("average-", i), ValuesOf(mean[i]));
-    }
-  }
+  void VisitState(StateVisitor& visitor) override { adam_.VisitState(visitor); }
 
  private:
-  static absl::Status CheckFinite(const at::Tensor& t, const char* what) {
-    if (at::isfinite(t).all().item<bool>()) return absl::OkStatus();
-    return absl::InternalError(
-        absl::StrCat("the student's ", what,
-                     " are not finite; try a smaller --student-rate"));
-  }
-
-  absl::StatusOr<ImageBatch> Generate(TwoLayers& net, RngKey key,
-                                      std::vector<uint8_t> labels) {
-    const at::Tensor in = at::cat(
-        {Normal(key, {static_cast<int64_t>(labels.size()), s_.latent}, 1),
-         OneHot(labels, classes_)},
-        1);
-    asked_ = in;
-    shown_ = at::tanh(net.Forward(in)).contiguous();
-    GOSSAMER_RETURN_IF_ERROR(CheckFinite(shown_, "images"));
-    const float* const begin = shown_.data_ptr<float>();
-    return ImageBatch{.labels = std::move(labels),
-                      .images = {begin, begin + shown_.numel()}};
-  }
-
   const DataLensSettings s_;
   const int classes_;
-  TwoLayers net_, average_;
+  TwoLayers net_;
   AdamOf adam_;
   at::Tensor asked_, shown_;  // what was generated last, from what
 };
 
 }  // namespace
 
+ParameterLayout StudentLayout(const StudentShape& shape) {
+  const int64_t in = shape.latent + shape.classes;
+  const auto segment = [](const char* name, std::vector<int64_t> sizes) {
+    return Segment{name, Player::kGenerator, std::move(sizes), {}};
+  };
+  return ParameterLayout(
+      {segment("generator.hidden.weight", {in, shape.width}),
+       segment("generator.hidden.bias", {shape.width}),
+       segment("generator.image.weight", {shape.width, shape.dimensions}),
+       segment("generator.image.bias", {shape.dimensions})});
+}
+
 std::unique_ptr<Student> MakeStudent(const DataLensSettings& settings,
                                      int dimensions, int classes) {
   return std::make_unique<DenseStudent>(settings, dimensions, classes);
 }
 
+absl::StatusOr<ImageBatch> SampleStudent(const StudentShape& shape,
+                                         std::span<const float> parameters,
+                                         int count, RngKey key) {
+  UseThreads(1);
+  return GuardTorch([&]() -> absl::StatusOr<ImageBatch> {
+    TwoLayers net(shape.latent + shape.classes, shape.width, shape.dimensions);
+    std::ranges::copy(parameters, net.values().begin());
+    std::vector<uint8_t> labels;
+    for (int i = 0; i < count; ++i) {
+      labels.push_back(static_cast<uint8_t>(i % shape.classes));
+    }
+    const at::Tensor in = InputOf(key, shape.latent, labels, shape.classes);
+    return BatchOf(at::tanh(net.Forward(in)).contiguous(), std::move(labels));
+  });
+}
+
 absl::StatusOr<double> ClassifierAccuracy(const ImageBatch& train,
                                           const ImageBatch& test, int classes,
-                                          uint64_t seed) {
+                                          RngKey key) {
   constexpr int kWidth = 64, kSteps = 1000, kBatch = 100;
   constexpr double kRate = 2e-3;
   UseThreads(1);
@@ -170,7 +205,6 @@ absl::StatusOr<double> ClassifierAccuracy(const ImageBatch& train,
     const auto size = static_cast<int64_t>(train.labels.size());
     const auto tests = static_cast<int64_t>(test.labels.size());
     const auto dimensions = static_cast<int64_t>(train.images.size()) / size;
-    const RngKey key = RngKey(seed).Fold("classifier");
     TwoLayers net(key, static_cast<int>(dimensions), kWidth, classes);
     AdamOf adam(net.parameters(), kRate);
     const at::Tensor x = Copied(train.images, {size, dimensions});

@@ -71,7 +71,6 @@ std::vector<at::Tensor> AdamOf::All() const {
 
 void AdamOf::VisitState(StateVisitor& visitor) {
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    visitor.Floats(absl::StrCat("parameter-", i), ValuesOf(parameters_[i]));
     visitor.Floats(absl::StrCat("first-moment-", i), ValuesOf(first_[i]));
     visitor.Floats(absl::StrCat("second-moment-", i), ValuesOf(second_[i]));
   }

@@ -39,7 +39,7 @@ class AdamOf {
   void Step(const std::vector<at::Tensor>& gradients);
   // The parameters, and what is remembered of their gradients.
   std::vector<at::Tensor> All() const;
-  // All of it, and the steps so far.
+  // All but the parameters, and the steps so far.
   void VisitState(StateVisitor& visitor);
 
  private:

@@ -17,29 +17,43 @@ int Complain(const std::string& command, const absl::Status& status) {
 
 absl::StatusOr<std::string> DataFolder(const RunConfig& config,
                                        const std::string& flag) {
-  if (!config.game().has_gan()) return "";
+  const bool digits = config.game().has_datalens();
+  if (!config.game().has_gan() && !digits) return "";
   const DataConfig& data = config.game().gan().data();
+  const std::string name = digits ? "digits" : data.name();
   // This data set is drawn from a formula: there are no files.
-  if (data.name() == "gaussian-mixture") return "";
-  const std::string folder = flag.empty() ? data.path() : flag;
+  if (name == "gaussian-mixture") return "";
+  const std::string& own =
+      digits ? config.game().datalens().path() : data.path();
+  const std::string folder = flag.empty() ? own : flag;
   const std::string advice =
-      data.name() == "emoji-32"
+      digits ? "fetch them with: deploy/digits.sh"
+      : name == "emoji-32"
           ? "make them with: gossamer-models render-emoji --out data/emoji-32"
-          : absl::StrCat("unpack the binary version of ", data.name(),
+          : absl::StrCat("unpack the binary version of ", name,
                          " and pass its folder");
   if (folder.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--data DIR is needed, the folder of the ", data.name(),
-                     " files; ", advice));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--data DIR is needed, the folder of the ", name, " files; ", advice));
   }
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--data ", folder, ": no such folder for the ",
-                     data.name(), " files; ", advice));
+    return absl::InvalidArgumentError(absl::StrCat("--data ", folder,
+                                                   ": no such folder for the ",
+                                                   name, " files; ", advice));
   }
   // Peers are started with other working folders.
   return std::filesystem::absolute(folder).lexically_normal().string();
+}
+
+void SetDataFolder(const std::string& folder, RunConfig& config) {
+  if (folder.empty()) return;
+  GameConfig& game = *config.mutable_game();
+  if (game.has_datalens()) {
+    game.mutable_datalens()->set_path(folder);
+  } else {
+    game.mutable_gan()->mutable_data()->set_path(folder);
+  }
 }
 
 void AddServiceQuestion(Command& command, ServiceQuestion& question) {

@@ -47,6 +47,8 @@ int Complain(const std::string& command, const absl::Status& status);
 // get the data.
 absl::StatusOr<std::string> DataFolder(const RunConfig& config,
                                        const std::string& flag);
+// Sets what DataFolder has found.
+void SetDataFolder(const std::string& folder, RunConfig& config);
 
 // The options of every command that trains.
 struct TrainingOptions {

@@ -121,11 +121,7 @@ absl::StatusOr<std::string> DifferenceFrom(const RunFolder& folder,
                                            const std::string& data) {
   GOSSAMER_ASSIGN_OR_RETURN(const RunConfig before, folder.LoadConfig());
   RunConfig now = run.config;
-  if (!data.empty()) {
-    // The kept configuration has the absolute path of the data, as gossamer
-    // train writes it.
-    now.mutable_game()->mutable_gan()->mutable_data()->set_path(data);
-  }
+  SetDataFolder(data, now);
   std::string lines;
   google::protobuf::util::MessageDifferencer differencer;
   differencer.ReportDifferencesToString(&lines);

@@ -24,13 +24,21 @@ absl::StatusOr<std::vector<std::string>> ModelsCommand(
     RunConfig& config) {
   const RunFolder folder(choice.run);
   GOSSAMER_ASSIGN_OR_RETURN(config, folder.LoadConfig());
-  if (!config.game().has_gan()) {
+  const bool student = config.game().has_datalens();
+  if (!config.game().has_gan() && !student) {
     return absl::InvalidArgumentError(absl::StrCat(
         choice.run, " did not train a GAN; it has no generator to look at"));
   }
   std::vector<std::string> files;
   uint64_t id = 0;
-  if (choice.of == "mean") {
+  if (student && (choice.of == "mean" || choice.of == "1")) {
+    // The other peers have teachers.
+    GOSSAMER_ASSIGN_OR_RETURN(std::string file, folder.StateFile(1));
+    files.push_back(std::move(file));
+  } else if (student) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--of ", choice.of, ": peer 1 alone has a generator, the student"));
+  } else if (choice.of == "mean") {
     // The mean is of one round that all peers have: of different rounds it
     // would be no model of the fleet.
     GOSSAMER_ASSIGN_OR_RETURN(files, folder.StateFiles());
@@ -42,6 +50,7 @@ absl::StatusOr<std::vector<std::string>> ModelsCommand(
         "--of ", choice.of, ": neither mean nor the id of a peer"));
   }
   const GanConfig& gan = config.game().gan();
+  const DataLensConfig& votes = config.game().datalens();
   // The networks are of another program, so that this one starts without
   // libtorch.
   std::vector<std::string> argv = {SiblingProgram("gossamer-models"),
@@ -49,9 +58,11 @@ absl::StatusOr<std::vector<std::string>> ModelsCommand(
   argv.insert(argv.end(), files.begin(), files.end());
   for (const auto& [flag, value] :
        // A file of parameters has no networks: their shapes follow from these.
-       {std::pair<const char*, std::string>{"--model", gan.model()},
-        {"--width", absl::StrCat(gan.width())},
-        {"--latent", absl::StrCat(gan.latent())},
+       {std::pair<const char*, std::string>{"--model",
+                                            student ? "datalens" : gan.model()},
+        {"--width",
+         absl::StrCat(student ? votes.student_width() : gan.width())},
+        {"--latent", absl::StrCat(student ? votes.latent() : gan.latent())},
         {"--loss", gan.loss()},
         {"--data-name", gan.data().name()}}) {
     argv.push_back(flag);

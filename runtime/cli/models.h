@@ -26,8 +26,8 @@ void AddModelChoice(Command& command, ModelChoice& choice);
 
 // Returns gossamer-models SUBCOMMAND --parameters ... --model ..., and sets the
 // run's configuration.  Returns kInvalidArgument if `of` is neither "mean" nor
-// the id of a peer, errors of RunFolder, and an error for a run whose game is
-// not a GAN.
+// the id of a peer with a generator, errors of RunFolder, and an error for a
+// run whose game has no generator.
 absl::StatusOr<std::vector<std::string>> ModelsCommand(
     const std::string& subcommand, const ModelChoice& choice,
     RunConfig& config);

@@ -20,6 +20,8 @@
 #include "algorithms/base/status_macros.h"
 #include "gan_models/compute.h"
 #include "gan_models/data/dataset.h"
+#include "gan_models/data/digits.h"
+#include "gan_models/datalens/datalens_game.h"
 #include "gan_models/evaluation/features.h"
 #include "gan_models/evaluation/gan_evaluator.h"
 #include "gan_models/evaluation/metrics.h"
@@ -97,6 +99,40 @@ absl::StatusOr<std::vector<float>> LoadGenerator(const GeneratorFiles& files,
         static_cast<float>(sum[i] / static_cast<double>(files.paths.size()));
   }
   return mean;
+}
+
+constexpr char kStudent[] = "datalens";
+
+// The student of a DataLens run, and its parameters.
+struct LoadedStudent {
+  std::unique_ptr<Evaluator> evaluator;
+  std::vector<float> generator;
+};
+
+absl::StatusOr<LoadedStudent> LoadStudent(const GanSpec& spec,
+                                          const GeneratorFiles& files) {
+  const StudentShape shape = {.latent = spec.latent,
+                              .width = spec.width,
+                              .dimensions = kDigitPixels,
+                              .classes = kDigitClasses};
+  LoadedStudent loaded;
+  GOSSAMER_ASSIGN_OR_RETURN(
+      loaded.evaluator,
+      MakeStudentEvaluator(shape, spec.data.path, spec.evaluation_samples));
+  GOSSAMER_ASSIGN_OR_RETURN(loaded.generator,
+                            LoadGenerator(files, StudentLayout(shape).size()));
+  return loaded;
+}
+
+// The score of an evaluator that has one number.
+absl::Status AddScore(const EvaluateSpec& spec, Evaluator& evaluator,
+                      std::span<const float> generator,
+                      nlohmann::ordered_json& scores) {
+  GOSSAMER_ASSIGN_OR_RETURN(
+      scores[std::string(evaluator.score_name())],
+      evaluator.Score(generator, RngKey(spec.seed).Fold("evaluate")));
+  scores["basis"] = evaluator.score_basis();
+  return absl::OkStatus();
 }
 
 struct Loaded {
@@ -179,6 +215,30 @@ absl::StatusOr<nlohmann::ordered_json> ImageScores(const EvaluateSpec& spec,
   return scores;
 }
 
+absl::StatusOr<nlohmann::ordered_json> StudentScores(const EvaluateSpec& spec) {
+  GOSSAMER_ASSIGN_OR_RETURN(const LoadedStudent student,
+                            LoadStudent(spec.gan, spec.files));
+  nlohmann::ordered_json scores;
+  GOSSAMER_RETURN_IF_ERROR(
+      AddScore(spec, *student.evaluator, student.generator, scores));
+  return scores;
+}
+
+absl::StatusOr<nlohmann::ordered_json> GanScores(const EvaluateSpec& spec) {
+  GOSSAMER_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
+                            Dataset::Open(spec.gan.data, 0, 1, 0));
+  GOSSAMER_ASSIGN_OR_RETURN(const auto loaded, Load(spec, std::move(data)));
+  const auto& [evaluator, generator] = loaded;
+  if (evaluator->images()) {
+    GOSSAMER_ASSIGN_OR_RETURN(const Comparison comparison,
+                              Extract(spec, *evaluator, generator));
+    return ImageScores(spec, comparison);
+  }
+  nlohmann::ordered_json scores;
+  GOSSAMER_RETURN_IF_ERROR(AddScore(spec, *evaluator, generator, scores));
+  return scores;
+}
+
 }  // namespace
 
 absl::Status RenderEmojiTo(const std::string& folder, const EmojiSpec& spec) {
@@ -217,6 +277,14 @@ absl::Status RenderEmojiTo(const std::string& folder, const EmojiSpec& spec) {
 }
 
 absl::Status Sample(const SampleSpec& spec) {
+  if (spec.gan.model == kStudent) {
+    GOSSAMER_ASSIGN_OR_RETURN(const LoadedStudent student,
+                              LoadStudent(spec.gan, spec.files));
+    GOSSAMER_RETURN_IF_ERROR(student.evaluator->WriteSamples(
+        student.generator, RngKey(spec.seed).Fold("samples"), spec.out));
+    std::cout << spec.out << "\n";
+    return absl::OkStatus();
+  }
   std::shared_ptr<const Dataset> data;
   if (spec.gan.data.name == "gaussian-mixture") {
     GOSSAMER_ASSIGN_OR_RETURN(data, Dataset::Open(spec.gan.data, 0, 1, 0));
@@ -258,21 +326,9 @@ absl::Status Export(const ExportSpec& spec) {
 }
 
 absl::Status Evaluate(const EvaluateSpec& spec) {
-  GOSSAMER_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
-                            Dataset::Open(spec.gan.data, 0, 1, 0));
-  GOSSAMER_ASSIGN_OR_RETURN(const auto loaded, Load(spec, std::move(data)));
-  const auto& [evaluator, generator] = loaded;
-  nlohmann::ordered_json scores;
-  if (evaluator->images()) {
-    GOSSAMER_ASSIGN_OR_RETURN(const Comparison comparison,
-                              Extract(spec, *evaluator, generator));
-    GOSSAMER_ASSIGN_OR_RETURN(scores, ImageScores(spec, comparison));
-  } else {
-    GOSSAMER_ASSIGN_OR_RETURN(
-        scores[std::string(evaluator->score_name())],
-        evaluator->Score(generator, RngKey(spec.seed).Fold("evaluate")));
-    scores["basis"] = evaluator->score_basis();
-  }
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const nlohmann::ordered_json scores,
+      spec.gan.model == kStudent ? StudentScores(spec) : GanScores(spec));
   if (spec.json) {
     std::cout << scores.dump(2) << "\n";
     return absl::OkStatus();

@@ -20,10 +20,10 @@ constexpr char kExamples[] = R"(Examples:
 OptionRules Shown() { return {.show_default = true}; }
 
 void AddModelFlags(Command& command, GanSpec& spec) {
-  command.AddOption("--model", &spec.model, "up, wgan-gp-resnet, dcgan, mlp",
-                    Shown());
-  command.AddOption("--width", &spec.width, "the run's game.gan.width",
-                    Shown());
+  command.AddOption("--model", &spec.model,
+                    "up, wgan-gp-resnet, dcgan, mlp, datalens", Shown());
+  command.AddOption("--width", &spec.width,
+                    "the run's game.gan.width, or student_width", Shown());
   command.AddOption("--latent", &spec.latent, "the run's game.gan.latent",
                     Shown());
   command.AddOption("--loss", &spec.loss, "the run's game.gan.loss", Shown());

@@ -3,6 +3,7 @@
 //   config.textproto            resolved
 //   conditions.json             place, network and step times (conditions.h)
 //   peer-<id>/metrics.jsonl     and events.jsonl, decisions.log, checkpoints/
+//   peer-1/spent/               the ledger of a privacy budget (datalens)
 //   topology/                   state of the topology service
 //   logs/                       what the processes printed
 //   consensus.jsonl             the fleet's consensus distance over rounds

@@ -72,6 +72,15 @@ absl::Status PrepareFolder(const RunFolder& folder, const RunConfig& config,
                      " is there already; take --resume to go on, "
                      "--overwrite to replace it, or another --name"));
   }
+  // A run of another name begins with a full budget, too; but nothing here
+  // forgets what was spent.
+  const std::string spent = folder.PeerPath(1) + "/spent";
+  if (std::filesystem::exists(spent, error)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--overwrite would delete ", spent,
+        ", the ledger of a privacy budget that stays spent; take another "
+        "--name"));
+  }
   std::filesystem::remove_all(folder.path(), error);
   if (error) return absl::ErrnoToStatus(error.value(), folder.path());
   return absl::OkStatus();
@@ -93,11 +102,8 @@ absl::StatusOr<FleetSpec> PrepareTraining(const TrainOptions& options) {
   }
   if (options.adapt) GOSSAMER_RETURN_IF_ERROR(options.adapt(spec.config));
   GOSSAMER_ASSIGN_OR_RETURN(spec.data, DataFolder(spec.config, options.data));
-  if (!spec.data.empty()) {
-    // The absolute path lets sample and evaluate find the data later.
-    spec.config.mutable_game()->mutable_gan()->mutable_data()->set_path(
-        spec.data);
-  }
+  // The absolute path lets sample and evaluate find the data later.
+  SetDataFolder(spec.data, spec.config);
   spec.run_folder = absl::StrCat(options.runs, "/", spec.config.name());
   spec.resume = options.resume;
   spec.replay = options.replay;
@@ -140,6 +146,13 @@ void PrintResults(const RunFolder& folder, const RunConfig& config,
     absl::PrintF("%-8s %.4g at round %d, %.4g at round %d (lower is better)\n",
                  s.score_name, s.first_score->value, s.first_score->round,
                  s.last_score->value, s.last_score->round);
+  }
+  if (s.epsilon) {
+    const DataLensConfig& votes = config.game().datalens();
+    absl::PrintF(
+        "privacy  (%.4g, %g)-DP of %g%s\n", *s.epsilon, votes.delta(),
+        votes.epsilon(),
+        votes.has_noise_seed() ? ", were the noise's seed not known" : "");
   }
   // Only the events that ask for an action are shown.
   for (const EventInfo& kind : kEventKinds) {

@@ -18,10 +18,6 @@
 namespace gossamer {
 namespace {
 
-// The kind of methods that gossamer-datalens trains by, which no fleet of peers
-// does.
-constexpr std::string_view kPrivacy = "privacy";
-
 bool Sets(const std::vector<std::string>& changes, const std::string& field) {
   return std::ranges::any_of(changes, [&](const std::string& change) {
     return change.starts_with(field + "=");
@@ -140,13 +136,6 @@ absl::StatusOr<Variant> VariantOfEntry(const std::string& name,
         absl::StrCat(parts[0], " has no options; compare ", parts[0],
                      "+FIELD=VALUE by --algorithms"));
   }
-  if (entry->kind == kPrivacy) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        name,
-        " cannot be compared here: no fleet of peers trains by it, but "
-        "gossamer-",
-        name, ", a program of its own; leave it out of --methods"));
-  }
   std::string algorithm = given.algorithm();
   std::vector<std::string> changes;
   for (const std::string_view setting : entry->settings) {
@@ -181,7 +170,7 @@ absl::StatusOr<std::vector<std::string>> NamesOf(
   }
   names.clear();
   for (const CatalogueEntry& entry : Catalogue()) {
-    if (entry.kind != kPrivacy) names.emplace_back(entry.name);
+    names.emplace_back(entry.name);
   }
   return names;
 }

@@ -1,5 +1,5 @@
 // The variants that gossamer compare sets side by side: algorithms and methods
-// by name, and the changes of each to a file's configuration.
+// by name, and what each changes in a file's configuration.
 //
 // Knows nothing of networks, seeds or folders.
 
@@ -15,7 +15,7 @@
 
 namespace gossamer {
 
-// In place of names: every method that a fleet of peers trains by.
+// In place of names: every method.
 inline constexpr std::string_view kAllMethods = "all";
 
 struct Variant {
@@ -32,8 +32,7 @@ std::vector<std::string> UsualAlgorithms();
 // stays the file's where both have the same by default; a centralized one takes
 // the fastest all-reduce unless `given` or the name says another.
 //
-// kInvalidArgument: an unknown method, one that is no run of a fleet, "all"
-// beside others, or a name twice.
+// kInvalidArgument: an unknown method, "all" beside others, or a name twice.
 absl::StatusOr<std::vector<Variant>> VariantsOf(
     const std::vector<std::string>& algorithms,
     const std::vector<std::string>& methods, const RunConfig& given);

@@ -8,6 +8,7 @@
 #include "algorithms/game/quadratic_game.h"
 #include "algorithms/game/synthetic_game.h"
 #include "runtime/config/composition_check.h"
+#include "runtime/config/datalens_config.h"
 #include "runtime/config/run_config.h"
 
 namespace gossamer {
@@ -127,10 +128,8 @@ absl::StatusOr<PeerSpec> PeerSpecOf(const RunConfig& config) {
   spec.run_id = config.name();
   spec.seed = config.seed();
   spec.rounds = config.rounds();
-  spec.centralized = IsCentralized(config);
   const Method* const method = MethodOf(config);
-  spec.averages_parameters =
-      method != nullptr && method->averaging == Averaging::kParameters;
+  if (method != nullptr) spec.averaging = method->averaging;
   spec.all_reduce = mixing.all_reduce();
   spec.overlap_steps = static_cast<int>(mixing.overlap_steps());
   spec.mixing_rounds = static_cast<int>(mixing.mixing_rounds());
@@ -146,6 +145,10 @@ absl::StatusOr<PeerSpec> PeerSpecOf(const RunConfig& config) {
                             ParsePositiveDuration(mixing.liveness_limit()));
   spec.steps_per_round = static_cast<int>(config.step().steps_per_round());
   if (config.game().has_gan()) spec.ema = config.game().gan().ema();
+  if (config.game().has_datalens()) {
+    spec.votes = DataLensSettingsOf(config);
+    spec.ema = config.game().datalens().ema();
+  }
   spec.evaluate_every = config.evaluation().every();
   spec.checkpoint_every = config.checkpoint().every();
   spec.configuration_hash = ConfigurationHash(config);

@@ -3,9 +3,11 @@
 #include <utility>
 
 #include "algorithms/base/status_macros.h"
+#include "gan_models/datalens/datalens_game.h"
 #include "gan_models/learned_coder.h"
 #include "gan_models/make_game.h"
 #include "runtime/config/compose.h"
+#include "runtime/config/datalens_config.h"
 #include "runtime/config/paced_game.h"
 #include "runtime/config/run_config.h"
 
@@ -22,6 +24,13 @@ absl::StatusOr<std::unique_ptr<Game>> MakeGame(const RunConfig& config,
         MakeGan(spec, shard, static_cast<int>(config.peers()), config.seed(),
                 static_cast<int>(config.resources().threads())));
     return GameFor(config, std::move(gan));
+  }
+  if (game.has_datalens()) {
+    return MakeDataLens(
+        {.settings = DataLensSettingsOf(config),
+         .path = game.datalens().path().empty() ? data : game.datalens().path(),
+         .evaluation_samples = static_cast<int>(config.evaluation().samples())},
+        shard, static_cast<int>(config.peers()));
   }
   GOSSAMER_ASSIGN_OR_RETURN(std::unique_ptr<Game> made,
                             MakeClosedFormGame(config, shard));

@@ -14,6 +14,7 @@
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "runtime/config/config_text.h"
+#include "runtime/config/datalens_config.h"
 #include "runtime/config/run_config_check.h"
 
 namespace gossamer {
@@ -28,6 +29,9 @@ RunConfig Shared(RunConfig config) {
   config.clear_checkpoint();
   if (config.game().has_gan()) {
     config.mutable_game()->mutable_gan()->mutable_data()->clear_path();
+  }
+  if (config.game().has_datalens()) {
+    config.mutable_game()->mutable_datalens()->clear_path();
   }
   return config;
 }
@@ -83,6 +87,7 @@ absl::Status ApplyOverride(std::string_view assignment, RunConfig& config) {
 }
 
 void ResolveRunConfig(RunConfig& config) {
+  ResolveVotes(config);
   if (config.game().game_case() == GameConfig::GAME_NOT_SET) {
     config.mutable_game()->mutable_gan();
   }

@@ -36,10 +36,10 @@ absl::StatusOr<RunConfig> ParseRunConfig(
 // Sets one field: "mixing.codec=innov-int8".  Does not resolve or validate.
 absl::Status ApplyOverride(std::string_view assignment, RunConfig& config);
 
-// Fills in what is not set: the defaults of the algorithm (Method::defaults),
-// then those of run.proto.  A gradient_codec whose payloads cannot be summed
-// implies all_reduce all-gather, mixing_rounds above 1 implies overlap_steps 0.
-// Idempotent.
+// Fills in what is not set: the defaults of the algorithm (Method::defaults; of
+// votes, ResolveVotes), then those of run.proto.  A gradient_codec whose
+// payloads cannot be summed implies all_reduce all-gather, mixing_rounds above
+// 1 implies overlap_steps 0. Idempotent.
 void ResolveRunConfig(RunConfig& config);
 
 // The algorithm; null if no method bears its name, which ValidateRunConfig

@@ -17,6 +17,7 @@
 #include "gan_models/gan_spec.h"
 #include "runtime/config/compose.h"
 #include "runtime/config/composition_check.h"
+#include "runtime/config/datalens_config.h"
 #include "runtime/config/run_config.h"
 #include "topology/mixing_schedule.h"
 
@@ -136,10 +137,14 @@ void CheckGame(const RunConfig& config, Problems& problems) {
 }
 
 // The settings of a peer are of four messages.
-std::string KeyOfPeer(const std::string& setting) {
+std::string KeyOfPeer(const RunConfig& config, const std::string& setting) {
   if (setting == "rounds") return setting;
   if (setting == "steps_per_round") return absl::StrCat("step.", setting);
-  if (setting == "ema") return absl::StrCat("game.gan.", setting);
+  if (setting == "ema") {
+    return absl::StrCat(config.game().has_datalens() ? "game.datalens."
+                                                     : "game.gan.",
+                        setting);
+  }
   return absl::StrCat("mixing.", setting);
 }
 
@@ -163,7 +168,7 @@ void CheckPeer(const RunConfig& config, Problems& problems) {
     return problems.Refuse("mixing", spec.status().message());
   }
   for (Problem& p : ProblemsOf(*spec).Take()) {
-    problems.Refuse(KeyOfPeer(p.key), p.what);
+    problems.Refuse(KeyOfPeer(config, p.key), p.what);
   }
   problems.Add("", std::move(unreadable));
 }
@@ -185,6 +190,7 @@ std::vector<Problem> FindProblems(const RunConfig& config) {
   CheckOptimizer(config, problems);
   problems.Add("step.", ProblemsOf(LocalStepSpecOf(config)));
   CheckGame(config, problems);
+  for (Problem& p : FindVoteProblems(config)) problems.Refuse(p.key, p.what);
   if (!problems.empty()) return problems.Take();
   return FindMisfits(config);
 }

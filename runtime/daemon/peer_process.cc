@@ -325,28 +325,33 @@ absl::Status PeerProcess::MakePeer() {
   spec.evaluates = id_ == 1;
   // One peer's pictures are enough, and one folder has one writer.
   if (id_ == 1) spec.samples_folder = samples;
-  const uint64_t seed = spec.seed;
+  GOSSAMER_ASSIGN_OR_RETURN(VotingParts voting, OpenVoting(folder));
+  // Parameters that are not mixed have no distance from each other.
+  std::function<std::vector<double>(std::span<const float>)> sketch;
+  if (spec.averaging != Averaging::kVotes) {
+    sketch = [seed = spec.seed](std::span<const float> x) {
+      return CountSketch(x, seed);
+    };
+  }
   GOSSAMER_ASSIGN_OR_RETURN(
       std::shared_ptr<const Codec> codec,
       Codec::Create(options_.config.mixing().codec(), game_->layout()));
   GOSSAMER_ASSIGN_OR_RETURN(std::unique_ptr<GradientCompressor> gradients,
                             MakeGradients(options_.config, game_->layout()));
   GOSSAMER_ASSIGN_OR_RETURN(
-      peer_, Peer::Create(std::move(spec),
-                          {.loop = &loop_,
-                           .compute = &compute_,
-                           .transport = transport_.get(),
-                           .membership = membership_.get(),
-                           .game = game_.get(),
-                           .step = step_.get(),
-                           .codec = std::move(codec),
-                           .gradients = std::move(gradients),
-                           .metrics = counting_.get(),
-                           .decisions = &decisions_,
-                           .checkpoints = checkpoints_.get(),
-                           .sketch = [seed](std::span<const float> x) {
-                             return CountSketch(x, seed);
-                           }}));
+      peer_, Peer::Create(std::move(spec), {.loop = &loop_,
+                                            .compute = &compute_,
+                                            .transport = transport_.get(),
+                                            .membership = membership_.get(),
+                                            .game = game_.get(),
+                                            .step = step_.get(),
+                                            .codec = std::move(codec),
+                                            .gradients = std::move(gradients),
+                                            .voting = std::move(voting),
+                                            .metrics = counting_.get(),
+                                            .decisions = &decisions_,
+                                            .checkpoints = checkpoints_.get(),
+                                            .sketch = std::move(sketch)}));
   return absl::OkStatus();
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,7 +19,9 @@
 #include "proto/run.pb.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/base/task.h"
+#include "runtime/checkpoint/privacy_ledger.h"
 #include "runtime/identity/certificate_folder.h"
+#include "runtime/identity/file_lock.h"
 #include "runtime/membership/topology_client.h"
 #include "runtime/neighborhood/connection_problems.h"
 #include "runtime/peer/peer.h"
@@ -75,6 +78,9 @@ class PeerProcess {
   absl::Status Listen();
   Task<absl::Status> Register();
   absl::StatusOr<std::vector<uint64_t>> WholeCheckpoints() const;
+  // Noise, and the ledger in `folder`, of a run that learns from votes
+  // (peer_voting.cc).
+  absl::StatusOr<VotingParts> OpenVoting(const std::string& folder);
   TopologyClientOptions Registration() const;
   void ListenToService();
   absl::Status MakePeer();
@@ -112,6 +118,8 @@ class PeerProcess {
   std::unique_ptr<JsonlSink> sink_;
   std::unique_ptr<CountingSink> counting_;  // into sink_
   std::unique_ptr<CheckpointStore> checkpoints_;
+  std::optional<FileLock> ledger_lock_;
+  std::unique_ptr<PrivacyLedger> ledger_;  // of a student
   std::unique_ptr<Transport> transport_;
   int port_ = 0;  // of the transport; 0: none
   std::unique_ptr<Membership> membership_;

@@ -127,7 +127,7 @@ absl::StatusOr<float> AdoptedView::StepSize() const {
   const int age = overlap_ - 1;
   // With h ≤ 1 a correction acts on the x that its exchange began with: the
   // codec's γ is stable there.
-  if (spec_.centralized || age < 1) return wanted;
+  if (spec_.centralized() || age < 1) return wanted;
   const double bound = StableStepSize(*schedule_, age);
   // A γ of the configuration is refused instead of lowered: a person has set
   // it, and would read results as if it held.

@@ -66,10 +66,10 @@ absl::Status CentralizedTrainer::OnView(bool /*first*/,
 }
 
 Task<absl::Status> CentralizedTrainer::Round() {
-  const int means = spec_.averages_parameters ? 1 : spec_.steps_per_round;
+  const int means = averages_parameters() ? 1 : spec_.steps_per_round;
   for (int i = 0; i < means; ++i) {
     Task<absl::Status> mean =
-        spec_.averages_parameters ? AverageParameters() : AverageGradients();
+        averages_parameters() ? AverageParameters() : AverageGradients();
     GOSSAMER_CO_RETURN_IF_ERROR(co_await mean.result());
     if (parts_.lifecycle->over()) co_return absl::OkStatus();
   }
@@ -230,7 +230,7 @@ absl::Status CentralizedTrainer::NobodySteps() const {
 absl::Status CentralizedTrainer::NotReduced() const {
   return absl::DeadlineExceededError(absl::StrCat(
       "round ", parts_.state->round(), ": the all-reduce of ",
-      spec_.averages_parameters ? "parameters" : "gradients",
+      averages_parameters() ? "parameters" : "gradients",
       " did not end within ", absl::FormatDuration(spec_.liveness_limit),
       " (mixing.liveness_limit), for want of ", all_reducer_.Awaited(),
       "; a peer is gone, and a centralized algorithm cannot go on without "

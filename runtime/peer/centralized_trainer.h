@@ -69,10 +69,13 @@ class CentralizedTrainer final : public Trainer {
   void OnUp(PeerId peer) override { all_reducer_.OnUp(peer); }
 
  private:
+  bool averages_parameters() const {
+    return spec_.averaging == Averaging::kParameters;
+  }
   // The number of the exact mean that is under way, or is next.
   uint64_t Operation() const {
-    return spec_.averages_parameters ? parts_.state->round()
-                                     : parts_.state->steps();
+    return averages_parameters() ? parts_.state->round()
+                                 : parts_.state->steps();
   }
   // One step of all peers along the mean of their gradients.
   Task<absl::Status> AverageGradients();

@@ -9,19 +9,20 @@
 
 namespace gossamer {
 
-bool Evaluation::Due() const {
+bool Evaluation::Due(bool last) const {
   const uint64_t round = state_->round();
-  const bool due = round == spec_.rounds || (spec_.evaluate_every != 0 &&
-                                             round % spec_.evaluate_every == 0);
+  const bool due =
+      last || round == spec_.rounds ||
+      (spec_.evaluate_every != 0 && round % spec_.evaluate_every == 0);
   return spec_.evaluates && evaluator_ != nullptr && due;
 }
 
-Task<bool> Evaluation::Run() {
+Task<bool> Evaluation::Run(bool last) {
   RoundMetrics& metrics = reporter_->metrics();
   // A score belongs to the round that it was taken in.
   metrics.score.reset();
   metrics.score_name.clear();
-  if (!Due()) co_return false;
+  if (!Due(last)) co_return false;
   absl::StatusOr<double> score = 0.0;
   absl::Status drawn;
   co_await Compute(compute_, [&] {

@@ -25,11 +25,12 @@ class Evaluation {
         state_(state),
         reporter_(reporter) {}
 
-  // After a round; its score goes into the round's metrics.  False: not due.
-  Task<bool> Run();
+  // After a round, the `last` or another; its score goes into the round's
+  // metrics.  False: not due.
+  Task<bool> Run(bool last);
 
  private:
-  bool Due() const;
+  bool Due(bool last) const;
 
   const PeerSpec& spec_;
   ComputeEngine* const compute_;

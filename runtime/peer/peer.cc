@@ -22,6 +22,13 @@ constexpr absl::Duration kStopGrace = absl::Seconds(1);
 
 absl::StatusOr<std::unique_ptr<Peer>> Peer::Create(PeerSpec spec, Parts parts) {
   GOSSAMER_RETURN_IF_ERROR(CheckPeerSpec(spec, *parts.step, *parts.codec));
+  const VotingRole role = parts.game->voting();
+  const bool has_role = role.student != nullptr || role.teachers != nullptr;
+  if (has_role != (spec.averaging == Averaging::kVotes)) {
+    return absl::InvalidArgumentError(
+        has_role ? "this game learns from votes, and its algorithm has none"
+                 : "this algorithm learns from votes, and its game has none");
+  }
   return std::unique_ptr<Peer>(new Peer(std::move(spec), std::move(parts)));
 }
 
@@ -71,7 +78,7 @@ Peer::Peer(PeerSpec spec, Parts parts)
                     [this](PeerId peer) { return neighborhood_.Has(peer); }}),
       measurer_(parts_.loop, parts_.transport, parts_.membership, &prober_,
                 [this](PeerId peer) {
-                  return spec_.centralized || neighborhood_.Has(peer) ||
+                  return spec_.centralized() || neighborhood_.Has(peer) ||
                          sharing_.serves(peer);
                 }),
       watch_(spec_, parts_.loop, &prober_, parts_.membership, &reporter_,
@@ -165,7 +172,22 @@ Peer::Peer(PeerSpec spec, Parts parts)
 // other reduces over all members, and a run never changes from one to the
 // other.
 std::unique_ptr<Trainer> Peer::MakeTrainer() {
-  if (spec_.centralized) {
+  if (spec_.averaging == Averaging::kVotes) {
+    return std::make_unique<VoteTrainer>(
+        spec_, VoteTrainer::Parts{.loop = parts_.loop,
+                                  .waiter = &waiter_,
+                                  .transport = parts_.transport,
+                                  .decisions = &decisions_,
+                                  .views = &views_,
+                                  .lifecycle = &lifecycle_,
+                                  .state = &state_,
+                                  .runner = &runner_,
+                                  .stop = &stop_,
+                                  .reporter = &reporter_,
+                                  .role = parts_.game->voting(),
+                                  .voting = parts_.voting});
+  }
+  if (spec_.centralized()) {
     return std::make_unique<CentralizedTrainer>(
         spec_, CentralizedTrainer::Parts{.loop = parts_.loop,
                                          .waiter = &waiter_,
@@ -250,7 +272,7 @@ void Peer::OnMembership() {
   measurer_.Update();
   // A centralized fleet has neither edges nor joiners, and a replay ends where
   // members come or go.
-  if (!views_.in_fleet() || spec_.centralized || decisions_.replays()) return;
+  if (!views_.in_fleet() || spec_.centralized() || decisions_.replays()) return;
   sharing_.ServeJoiners();
   // The members have dropped their ends already.  Without edges the round under
   // way waits for nobody and ends, and the round loop registers again at its
@@ -275,7 +297,7 @@ void Peer::ForgetIncarnation() {
 void Peer::Leave(absl::Time limit) {
   // A second signal does not move the limit of the first one.
   if (lifecycle_.hurries() || leave_timer_ != EventLoop::TimerId{}) return;
-  if (spec_.centralized) {
+  if (spec_.centralized()) {
     parts_.membership->RequestStop();  // the others cannot go on without it
   } else {
     parts_.membership->RequestLeave();

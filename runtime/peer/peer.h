@@ -46,6 +46,7 @@
 #include "runtime/peer/stop_rule.h"
 #include "runtime/peer/trainer.h"
 #include "runtime/peer/training_state.h"
+#include "runtime/peer/vote_trainer.h"
 #include "runtime/peer/waiter.h"
 #include "runtime/telemetry/metrics.h"
 #include "topology/fleet/membership.h"
@@ -65,6 +66,7 @@ class Peer {
     std::shared_ptr<const Codec> codec;
     // cp-oadam: of the gradients; null: floats.
     std::unique_ptr<GradientCompressor> gradients = nullptr;
+    VotingParts voting = {};  // of Averaging::kVotes
     MetricsSink* metrics = nullptr;
     Decisions* decisions = nullptr;          // null: not kept
     CheckpointStore* checkpoints = nullptr;  // may be null

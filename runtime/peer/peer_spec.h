@@ -15,7 +15,9 @@
 #include "algorithms/base/problems.h"
 #include "algorithms/compress/codec.h"
 #include "algorithms/edge/codec_side.h"
+#include "algorithms/method/method.h"
 #include "algorithms/optim/local_step.h"
+#include "algorithms/privacy/settings.h"
 #include "runtime/neighborhood/deadline.h"
 
 namespace gossamer {
@@ -28,11 +30,10 @@ struct PeerSpec {
   uint64_t epoch = 0;  // of this incarnation, MakeEpoch
   uint64_t seed = 1;
   uint64_t rounds = 1000;
-  // Exact means over all peers, by all-reduce, instead of gossip: of the
-  // gradients of every step, or of the parameters after the steps of a round.
-  bool centralized = false;
-  bool averages_parameters = false;
-  std::string all_reduce = "ring";
+  Averaging averaging = Averaging::kGossip;
+  bool centralized() const { return averaging != Averaging::kGossip; }
+  std::string all_reduce = "ring";  // of exact means
+  DataLensSettings votes = {};      // of Averaging::kVotes
   // h, 0 to kMaxOverlap, or kAutoOverlap: what the view says.
   int overlap_steps = 1;
   int mixing_rounds = 1;   // t; above 1 needs h = 0

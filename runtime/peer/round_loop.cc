@@ -72,7 +72,7 @@ Task<absl::Status> RoundLoop::Round() {
   // measured belongs to none of its rounds.
   if (parts_.health->rounds() == 0) co_return absl::OkStatus();
   // The evaluation comes before the report, which carries its score.
-  Task<bool> evaluated = parts_.evaluation->Run();
+  Task<bool> evaluated = parts_.evaluation->Run(parts_.trainer->IsLast());
   co_await evaluated.result();
   parts_.reporter->EndRound(started, *parts_.neighborhood,
                             parts_.health->recoveries());
@@ -88,7 +88,7 @@ Task<absl::Status> RoundLoop::Round() {
 // In a centralized fleet all peers have one x, so no member has a better one;
 // and a replay has no members that give states.
 Task<absl::Status> RoundLoop::RecoverIfDiverged() {
-  if (spec_.centralized || parts_.decisions->replays() ||
+  if (spec_.centralized() || parts_.decisions->replays() ||
       !parts_.health->Diverged()) {
     co_return absl::OkStatus();
   }

@@ -1,5 +1,5 @@
-// The training of one round together with other peers, as the round loop sees
-// it: by gossip, or with one mean of all peers.
+// How a peer trains for one round together with others, as the round loop sees
+// it: by gossip, with one exact mean of all, or by votes.
 //
 // Knows nothing of checkpoints, of metrics' files or of how a peer joins.
 
@@ -35,6 +35,8 @@ class Trainer {
   virtual Task<absl::Status> Round() = 0;
   // The round after this one.
   virtual uint64_t NextRound() = 0;
+  // No round can follow the one that has ended, though there are more.
+  virtual bool IsLast() const { return false; }
 
   // Members have parted before the step that comes.
   virtual bool Abandoned() const { return false; }

@@ -1,5 +1,7 @@
 #include "runtime/peer/training_state.h"
 
+#include <utility>
+
 #include "algorithms/kernels/kernels.h"
 #include "runtime/checkpoint/checkpoint.h"
 
@@ -31,6 +33,11 @@ void TrainingState::UpdateAverage() {
                     game_->parameters().first(ema_.size()), ema_);
 }
 
+void TrainingState::AddState(std::string prefix,
+                             std::function<void(StateVisitor&)> visit) {
+  added_.emplace(std::move(prefix), std::move(visit));
+}
+
 void TrainingState::VisitState(StateVisitor& visitor) {
   // The round is no state: it is the checkpoint's id, and a joiner takes its
   // own from the view.
@@ -45,6 +52,10 @@ void TrainingState::VisitState(StateVisitor& visitor) {
   }
   PrefixedVisitor game(visitor, "game.");
   game_->VisitState(game);
+  for (const auto& [prefix, visit] : added_) {
+    PrefixedVisitor added(visitor, prefix);
+    visit(added);
+  }
 }
 
 }  // namespace gossamer

@@ -8,7 +8,10 @@
 #define GOSSAMER_RUNTIME_PEER_TRAINING_STATE_H_
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "algorithms/base/state.h"
@@ -45,6 +48,8 @@ class TrainingState {
   // The parameters have been moved by the steps of a round.
   void UpdateAverage();
 
+  // Adds state that a trainer keeps beside, under names with this prefix.
+  void AddState(std::string prefix, std::function<void(StateVisitor&)> visit);
   // All that a checkpoint has of it, by name.
   void VisitState(StateVisitor& visitor);
 
@@ -57,6 +62,7 @@ class TrainingState {
   uint64_t steps_ = 0;
   bool stepping_ = false;
   std::vector<float> ema_;
+  std::map<std::string, std::function<void(StateVisitor&)>> added_;
 };
 
 }  // namespace gossamer

@@ -42,6 +42,8 @@ struct RoundMetrics {
   uint64_t skipped = 0;
   uint64_t late = 0;
   std::optional<ClipMetrics> clipping = {};
+  // Of the privacy budget, spent so far; of a student of votes.
+  std::optional<double> epsilon = {};
   std::optional<double> score;  // of this round, if it was evaluated
   std::string score_name;       // "proxy-fid"; empty without a score
 };

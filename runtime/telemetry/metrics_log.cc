@@ -96,6 +96,7 @@ std::string ToJsonLine(const RoundMetrics& m) {
     json["clipped"] = m.clipping->clipped;
     json["longest_difference"] = m.clipping->longest;
   }
+  if (m.epsilon) json["epsilon"] = *m.epsilon;
   if (m.score) {
     json["score"] = *m.score;
     json["score_name"] = m.score_name;
@@ -141,6 +142,8 @@ absl::StatusOr<RoundMetrics> ParseMetricsLine(std::string_view line) {
   if (json.contains("clipped")) {
     m.clipping = {Count(json, "clipped"), Number(json, "longest_difference")};
   }
+  const double epsilon = Number(json, "epsilon");
+  if (std::isfinite(epsilon)) m.epsilon = epsilon;
   const double score = Number(json, "score");
   // Lines of rounds that were not evaluated have no score.
   if (!std::isfinite(score)) return m;

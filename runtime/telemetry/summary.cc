@@ -71,6 +71,7 @@ void FillScores(const std::vector<Rounds>& peers, RunSummary& s) {
   std::map<uint64_t, std::pair<double, int>> by_round;
   for (const Rounds& rounds : peers) {
     for (const RoundMetrics& m : rounds) {
+      if (m.epsilon) s.epsilon = m.epsilon;
       if (!m.score) continue;
       if (!m.score_name.empty()) s.score_name = m.score_name;
       by_round[m.round].first += *m.score;
@@ -206,6 +207,7 @@ std::string ToJson(const RunSummary& s) {
     json["clipped"] = s.clipping->clipped;
     json["longest_difference"] = s.clipping->longest;
   }
+  if (s.epsilon) json["epsilon"] = *s.epsilon;
   json["events"] = Json::object();
   for (const auto& [kind, times] : s.events) json["events"][kind] = times;
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -249,6 +251,7 @@ absl::StatusOr<RunSummary> ParseSummary(const std::string& text) {
       s.clipping = {GetCount(json, "clipped"),
                     GetNumber(json, "longest_difference")};
     }
+    if (json.contains("epsilon")) s.epsilon = GetNumber(json, "epsilon");
     const Json events = json.value("events", Json::object());  // nor these
     for (const auto& [kind, times] : events.items()) {
       s.events[kind] = GetCount(events, kind);

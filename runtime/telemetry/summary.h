@@ -60,6 +60,9 @@ struct RunSummary {
   // The shortened corrections, and the longest difference of a round as the
   // median over rounds and peers.  Without mixing.clip_radius there is no key.
   std::optional<ClipMetrics> clipping;
+  // Of the privacy budget, spent at the end; without algorithm datalens there
+  // is no key.
+  std::optional<double> epsilon;
   // The number of events of each kind (event_kind.h); kinds that never happened
   // are left out.
   EventCounts events;

@@ -1,6 +1,5 @@
-// Messages between a student and its teachers: heads, images, sums of votes.
+// The messages of a student and its teachers: images, sums of votes.
 
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <vector>
@@ -12,13 +11,6 @@ namespace gossamer::fuzz {
 namespace {
 
 constexpr int kBatch = 3, kDimensions = 5, kClasses = 10, kTeachers = 40;
-
-void Head(Bytes input) {
-  const auto head = DecodeVoteHead(input);
-  if (!head.ok()) return;
-  Require(std::ranges::equal(Encode(*head), input),
-          "a head that is taken is written the same");
-}
 
 void Images(Bytes input) {
   const auto batch = DecodeImages(input, kBatch, kDimensions, kClasses);
@@ -45,19 +37,10 @@ void Votes(Bytes input) {
   }
 }
 
-void Steps(Bytes input) {
-  const auto steps = DecodeSteps(input);
-  if (!steps.ok()) return;
-  Require(std::ranges::equal(EncodeSteps(*steps), input),
-          "steps that are taken are written the same");
-}
-
 }  // namespace
 
 std::span<const Target> VoteTargets() {
-  static constexpr Target kTargets[] = {{"vote-head", Head},
-                                        {"vote-images", Images},
-                                        {"vote-steps", Steps},
+  static constexpr Target kTargets[] = {{"vote-images", Images},
                                         {"vote-sums", Votes}};
   return kTargets;
 }

@@ -53,7 +53,13 @@ DataLensSettings Settings() {
   return s;
 }
 
-// The sum of the votes without noise moves every class to its half.
+absl::StatusOr<ImageBatch> SamplesOf(Student& student,
+                                     const DataLensSettings& s) {
+  return SampleStudent(ShapeOf(s, kPixels, 2), student.parameters(), 200,
+                       RngKey(3));
+}
+
+// Without noise the sum of the votes moves every class to its half.
 TEST(DataLensNetworksTest, VotesTeachTheStudentItsClasses) {
   const DataLensSettings s = Settings();
   const ImageBatch train = Halves(60, 1), test = Halves(100, 2);
@@ -72,14 +78,14 @@ TEST(DataLensNetworksTest, VotesTeachTheStudentItsClasses) {
     }
     ASSERT_TRUE(student->Learn(direction).ok());
   }
-  const auto samples = student->Sample(200, 3);
+  const auto samples = SamplesOf(*student, s);
   ASSERT_TRUE(samples.ok());
-  const auto accuracy = ClassifierAccuracy(*samples, test, 2, 1);
+  const auto accuracy = ClassifierAccuracy(*samples, test, 2, RngKey(1));
   ASSERT_TRUE(accuracy.ok());
   EXPECT_GT(*accuracy, 0.9);
-  // An untaught student does not tell the classes apart.
-  const auto untaught = MakeStudent(s, kPixels, 2)->Sample(200, 3);
-  EXPECT_LT(*ClassifierAccuracy(*untaught, test, 2, 1), 0.9);
+  // An untaught one does not know which is which.
+  const auto untaught = SamplesOf(*MakeStudent(s, kPixels, 2), s);
+  EXPECT_LT(*ClassifierAccuracy(*untaught, test, 2, RngKey(1)), 0.9);
 }
 
 // The spread of teachers over groups changes no bit of their votes.
@@ -124,6 +130,7 @@ struct Pair {
   }
   void VisitState(StateVisitor& visitor) {
     PrefixedVisitor first(visitor, "teachers."), second(visitor, "student.");
+    visitor.Floats("parameters", student->parameters());
     teachers->VisitState(first);
     student->VisitState(second);
   }
@@ -147,8 +154,8 @@ TEST(DataLensNetworksTest, GoesOnFromItsStateBitForBit) {
   for (uint64_t step = 5; step <= 8; ++step) {
     EXPECT_EQ(other.Step(step), whole.Step(step)) << step;
   }
-  EXPECT_EQ(other.student->Sample(20, 1)->images,
-            whole.student->Sample(20, 1)->images);
+  EXPECT_THAT(other.student->parameters(),
+              testing::ElementsAreArray(whole.student->parameters()));
 }
 
 // A teacher whose parameters are not finite abstains, and its state can be
@@ -196,18 +203,35 @@ TEST(DataLensNetworksTest, AStudentThatIsNotFiniteSaysSo) {
   const auto student = MakeStudent(s, kPixels, 2);
   ASSERT_TRUE(student->Ask(1).ok());
   Spoil spoil;
-  student->VisitState(spoil);
+  spoil.Floats("parameters", student->parameters());
   const std::vector<int8_t> direction(static_cast<size_t>(s.batch) * kPixels,
                                       1);
   for (const absl::Status& status :
        {student->Learn(direction), student->Ask(2).status(),
-        student->Sample(10, 1).status()}) {
+        SamplesOf(*student, s).status()}) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
     EXPECT_THAT(std::string(status.message()), HasSubstr("are not finite"));
   }
 }
 
-// Only the teacher that holds an example may change its vote with it.
+// Another example of any teacher would be a second one in its shard.
+TEST(DataLensNetworksTest, AStateOfOtherExamplesIsRefused) {
+  const DataLensSettings s = Settings();
+  auto teachers = MakeTeacherGroup(s, Halves(60, 1), 2, 0, 12);
+  auto others = MakeTeacherGroup(s, Halves(60, 2), 2, 0, 12);
+  ASSERT_TRUE(teachers.ok() && others.ok());
+  const auto state =
+      TakeCheckpoint({}, [&](StateVisitor& v) { (*teachers)->VisitState(v); });
+  ASSERT_TRUE(RestoreCheckpoint(*state, [&](StateVisitor& v) {
+                (*others)->VisitState(v);
+              }).ok());
+  const absl::Status vote =
+      (*others)->Vote(2, *MakeStudent(s, kPixels, 2)->Ask(2)).status();
+  EXPECT_EQ(vote.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(vote.message()), HasSubstr("other examples"));
+}
+
+// Only the teacher that holds an example may vote otherwise for it.
 TEST(DataLensNetworksTest, AnExampleReachesOneTeacher) {
   const DataLensSettings s = Settings();
   const ImageBatch train = Halves(60, 1);

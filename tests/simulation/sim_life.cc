@@ -243,8 +243,10 @@ absl::Status SimLife::MakePeer() {
   spec.overlap_steps = s.overlap;
   spec.mixing_rounds = s.mixing_rounds;
   spec.chebyshev = s.chebyshev;
-  spec.centralized = s.centralized();
-  if (s.centralized()) spec.all_reduce = s.all_reduce;
+  if (s.centralized()) {
+    spec.averaging = Averaging::kGradients;
+    spec.all_reduce = s.all_reduce;
+  }
   spec.step_then_mix = s.step_then_mix;
   spec.deadline = s.deadline;
   spec.limits.clip_radius = s.clip_radius;

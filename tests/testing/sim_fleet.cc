@@ -61,6 +61,9 @@ std::unique_ptr<SimFleet::Seat> SimFleet::MakeSeat(int rank) {
         return warms_up && call == 0 ? first : usual(call);
       });
   seat->transport = network_.CreateEndpoint(IdOf(rank), seat->loop.get());
+  if (options_.transport) {
+    seat->transport = options_.transport(rank, std::move(seat->transport));
+  }
   seat->membership = fleet_.Join(IdOf(rank), seat->loop.get());
   if (options_.membership) {
     seat->membership = options_.membership(std::move(seat->membership));
@@ -71,7 +74,8 @@ std::unique_ptr<SimFleet::Seat> SimFleet::MakeSeat(int rank) {
   seat->step = *LocalStep::Create(step, seat->game.get());
   if (!options_.checkpoints.empty()) {
     seat->checkpoints = std::make_unique<CheckpointStore>(
-        absl::StrCat(options_.checkpoints, "/peer-", rank), 2);
+        absl::StrCat(options_.checkpoints, "/peer-", rank), 2,
+        options_.files ? *options_.files(rank) : SystemFileOps());
   }
   PeerSpec spec = options_.peer;
   spec.self = IdOf(rank);
@@ -94,6 +98,7 @@ std::unique_ptr<SimFleet::Seat> SimFleet::MakeSeat(int rank) {
        .gradients = *GradientCompressor::Create(options_.gradient_codec,
                                                 seat->game->layout(),
                                                 HostKernels(), options_.coders),
+       .voting = options_.voting ? options_.voting(rank) : VotingParts(),
        .metrics = &seat->recorder,
        .decisions = options_.decisions ? options_.decisions(rank) : nullptr,
        .checkpoints = seat->checkpoints.get(),

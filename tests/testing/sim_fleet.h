@@ -51,7 +51,15 @@ struct SimFleetOptions {
   std::function<Decisions*(int rank)> decisions = {};
   // Changes settings of a rank's `peer`.
   std::function<void(int rank, PeerSpec& spec)> spec_of = {};
-  // Replaces a peer's membership, given the fleet's own.
+  // A rank's noise and ledger, of Averaging::kVotes.
+  std::function<VotingParts(int rank)> voting = {};
+  // A rank's disk and transport, if they differ from the system's and the
+  // network's.
+  std::function<FileOps*(int rank)> files = {};
+  std::function<std::unique_ptr<Transport>(int rank,
+                                           std::unique_ptr<Transport>)>
+      transport = {};
+  // A peer's knowledge of its fleet, if it differs from the fleet's.
   std::function<std::unique_ptr<Membership>(std::unique_ptr<Membership>)>
       membership = {};
 };

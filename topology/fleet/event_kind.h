@@ -25,6 +25,11 @@ struct EventInfo {
 // same table (telemetry_test).
 inline constexpr EventInfo kEventKinds[] = {
     {"all_reduce", "the baseline has tried its all-reduces and chosen one", ""},
+    {"budget_spent",
+     "the privacy budget does not pay for the rounds that are left, since "
+     "steps "
+     "that were taken again count again; the run ends",
+     "nothing: what it has learnt is the result"},
     {"certificate_expires",
      "this program's own certificate ends within a week, or a tenth of its "
      "validity, or has ended; once a day",

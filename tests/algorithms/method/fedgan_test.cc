@@ -31,7 +31,7 @@ SimFleetOptions Fleet(int peers, int steps_per_round, uint64_t rounds) {
   SimFleetOptions o;
   o.peers = peers;
   o.peer.rounds = rounds;
-  o.peer.centralized = o.peer.averages_parameters = true;
+  o.peer.averaging = Averaging::kParameters;
   o.peer.steps_per_round = steps_per_round;
   o.peer.overlap_steps = 0;
   o.schedule.graph = "complete";
@@ -110,7 +110,7 @@ TEST(FedganTest, OneStepOfDescentIsAStepAlongTheMeanGradient) {
   o.step.generator.name = o.step.discriminator.name = "sgd";
   SimFleet parameters(o);
   ASSERT_TRUE(parameters.Run()) << parameters.StatusOf(0);
-  o.peer.averages_parameters = false;
+  o.peer.averaging = Averaging::kGradients;
   SimFleet gradients(o);
   ASSERT_TRUE(gradients.Run()) << gradients.StatusOf(0);
   for (int i = 0; i < 2 * kDimension; ++i) {
@@ -169,8 +169,7 @@ TEST(FedganTest, AConfigurationChoosesItByName) {
   ASSERT_TRUE(config.ok()) << config.status();
   const auto spec = PeerSpecOf(*config);
   ASSERT_TRUE(spec.ok()) << spec.status();
-  EXPECT_TRUE(spec->centralized);
-  EXPECT_TRUE(spec->averages_parameters);
+  EXPECT_EQ(spec->averaging, Averaging::kParameters);
   EXPECT_EQ(spec->steps_per_round, 20);
   EXPECT_EQ(spec->overlap_steps, 0);
 }

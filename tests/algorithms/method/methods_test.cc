@@ -36,7 +36,6 @@ TEST(CatalogueTest, EveryMethodIsAValidRunWithAPage) {
     EXPECT_TRUE(absl::StrContains(page, "**Formula.**") ||
                 absl::StrContains(page, "```"));
     EXPECT_LE(std::ranges::count(page, '\n'), 75) << "a page";
-    if (m.kind == "privacy") continue;  // these run in a program of their own
     EXPECT_FALSE(m.settings.empty());
     const auto config = ParseRunConfig("", "catalogue", m.settings);
     EXPECT_TRUE(config.ok()) << config.status();

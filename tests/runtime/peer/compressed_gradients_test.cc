@@ -30,7 +30,7 @@ std::unique_ptr<Game> LargeGame(int rank) {
 SimFleetOptions CompressedFleet(const std::string& method, uint64_t rounds) {
   SimFleetOptions o = QuadraticFleet(kPeers, rounds);
   o.game = LargeGame;
-  o.peer.centralized = true;
+  o.peer.averaging = Averaging::kGradients;
   o.peer.all_reduce =
       (*GradientCompressor::Create(method, {}))->sums() ? "mesh" : "all-gather";
   o.peer.overlap_steps = 0;

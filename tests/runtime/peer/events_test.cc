@@ -134,7 +134,7 @@ TEST(EventsTest, WhoWasClosedIsHeardAgainAfterAMinute) {
 
 TEST(EventsTest, AMessageOfNoAllReduceIsRefused) {
   SimFleetOptions o = QuadraticFleet();
-  o.peer.centralized = true;
+  o.peer.averaging = Averaging::kGradients;
   o.peer.all_reduce = "ring";
   o.peer.overlap_steps = 0;
   o.schedule.graph = "complete";

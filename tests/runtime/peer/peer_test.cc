@@ -64,7 +64,7 @@ TEST(PeerTest, CentralizedIsOneOptimizerOnTheMeanGradient) {
        {"ring", "mesh", "all-gather", "recursive-doubling", "tree", "star"}) {
     for (int peers : {2, 3, 4, 5}) {
       SimFleetOptions o = QuadraticFleet(peers, 25);
-      o.peer.centralized = true;
+      o.peer.averaging = Averaging::kGradients;
       o.peer.all_reduce = all_reduce;
       o.peer.overlap_steps = 0;
       o.schedule.graph = "complete";
@@ -137,7 +137,7 @@ TEST(PeerTest, CentralizedTrainsOnQuantizedGradients) {
           {.dimension = 1100, .noise = 0.1, .heterogeneity = 0.5}, rank, kPeers,
           7);
     };
-    o.peer.centralized = true;
+    o.peer.averaging = Averaging::kGradients;
     o.peer.all_reduce = "all-gather";
     o.peer.overlap_steps = 0;
     o.schedule.graph = "complete";
@@ -164,7 +164,7 @@ TEST(PeerTest, CentralizedTrainsOnQuantizedGradients) {
 
 TEST(PeerTest, CentralizedSurvivesLostConnections) {
   SimFleetOptions o = QuadraticFleet(4, 30);
-  o.peer.centralized = true;
+  o.peer.averaging = Averaging::kGradients;
   o.peer.overlap_steps = 0;
   o.schedule.graph = "complete";
   SimFleet calm(o);

@@ -35,7 +35,7 @@ inline SimFleetOptions QuadraticFleet(int peers = 4, uint64_t rounds = 60) {
 // steps.
 inline SimFleetOptions FarCentralizedFleet() {
   SimFleetOptions o = QuadraticFleet(4, 60);
-  o.peer.centralized = true;
+  o.peer.averaging = Averaging::kGradients;
   o.peer.all_reduce = "auto";
   o.peer.overlap_steps = 0;
   o.schedule.graph = "complete";

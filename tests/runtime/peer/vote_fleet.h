@@ -1,27 +1,31 @@
 // DataLens without networks: teachers vote by a formula, and the student's
 // images are what it has learnt.
 //
-// Knows nothing of transports or of what is tested.
+// Knows nothing of what is tested.
 
-#ifndef GOSSAMER_TESTS_RUNTIME_DATALENS_FORMULA_RUN_H_
-#define GOSSAMER_TESTS_RUNTIME_DATALENS_FORMULA_RUN_H_
+#ifndef GOSSAMER_TESTS_RUNTIME_PEER_VOTE_FLEET_H_
+#define GOSSAMER_TESTS_RUNTIME_PEER_VOTE_FLEET_H_
 
 #include <algorithm>
 #include <cmath>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "algorithms/base/parameter_layout.h"
+#include "algorithms/game/game.h"
+#include "algorithms/privacy/roles.h"
+#include "algorithms/privacy/settings.h"
 #include "algorithms/privacy/topagg.h"
-#include "runtime/datalens/student_peer.h"
-#include "runtime/datalens/teacher_peer.h"
+#include "tests/testing/sim_fleet.h"
 
 namespace gossamer {
 
 inline constexpr int kDimensions = 12;
 inline constexpr int kClasses = 3;
 
-inline DataLensSettings Settings() {
+inline DataLensSettings VoteSettings() {
   DataLensSettings s;
   s.teachers = 17;
   s.top = 4;
@@ -38,7 +42,7 @@ class FormulaTeachers : public TeacherGroup {
   int count() const override { return count_; }
   absl::StatusOr<std::vector<int16_t>> Vote(uint64_t step,
                                             const ImageBatch& batch) override {
-    ++votes_;
+    ++votes;
     not_finite_ = 0;
     for (size_t j = 0; j < kDimensions; ++j) {
       memory_[j] = 0.9f * memory_[j] + batch.images[j];
@@ -68,23 +72,23 @@ class FormulaTeachers : public TeacherGroup {
     visitor.Floats("memory", memory_);
   }
   int NotFinite() const override { return not_finite_; }
-  int votes() const { return votes_; }
+  int votes = 0;
   // All of this teacher's gradients are of this value.
   int spoilt = -1;
   float value = 0;
 
  private:
   const int first_, count_;
-  int votes_ = 0;
   int not_finite_ = 0;
   std::vector<float> memory_ = std::vector<float>(kDimensions);
 };
 
 class TableStudent : public Student {
  public:
+  std::span<float> parameters() override { return table; }
   absl::StatusOr<ImageBatch> Ask(uint64_t step) override {
     ImageBatch batch;
-    for (int i = 0; i < Settings().batch; ++i) {
+    for (int i = 0; i < VoteSettings().batch; ++i) {
       batch.labels.push_back(static_cast<uint8_t>((step + i) % kClasses));
     }
     batch.images = table;
@@ -100,40 +104,75 @@ class TableStudent : public Student {
     }
     return absl::OkStatus();
   }
-  absl::StatusOr<ImageBatch> Sample(int, uint64_t) override {
-    return absl::UnimplementedError("no samples");
-  }
-  void VisitState(StateVisitor& visitor) override {
-    visitor.Floats("table", table);
-  }
-  int learnt = 0;
+  void VisitState(StateVisitor&) override {}
+  int learnt = 0;    // releases of this incarnation
   int fails_at = 0;  // 0: never
   std::vector<float> table =
-      std::vector<float>(Settings().batch * size_t{kDimensions});
+      std::vector<float>(VoteSettings().batch * size_t{kDimensions});
 };
 
-inline StudentOptions OptionsFor(int groups) {
-  return {.settings = Settings(),
-          .dimensions = kDimensions,
-          .classes = kClasses,
-          .groups = groups,
-          .noise = RngKey(9)};
+class VoteGame : public Game {
+ public:
+  VoteGame(int rank, int peers) {
+    if (rank == 0) return;
+    const int n = VoteSettings().teachers;
+    const int first = FirstTeacher(n, rank - 1, peers - 1);
+    teachers_ = std::make_unique<FormulaTeachers>(
+        first, FirstTeacher(n, rank, peers - 1) - first);
+  }
+  const ParameterLayout& layout() const override { return layout_; }
+  std::span<float> parameters() override { return student.table; }
+  std::span<const float> gradients() const override { return {}; }
+  absl::StatusOr<Losses> Gradient(Players, RngKey) override {
+    return absl::UnimplementedError("learns from votes");
+  }
+  void VisitState(StateVisitor& visitor) override {
+    if (teachers_ != nullptr) teachers_->VisitState(visitor);
+  }
+  VotingRole voting() override {
+    return {.student = teachers_ == nullptr ? &student : nullptr,
+            .teachers = teachers_.get(),
+            .dimensions = kDimensions,
+            .classes = kClasses};
+  }
+  FormulaTeachers& teachers() { return *teachers_; }
+  TableStudent student;
+
+ private:
+  const ParameterLayout layout_{{{"generator.table",
+                                  Player::kGenerator,
+                                  {VoteSettings().batch, kDimensions},
+                                  {}}}};
+  std::unique_ptr<FormulaTeachers> teachers_;
+};
+
+// A student and groups of teachers; kept noise, and no disks.
+inline SimFleetOptions VoteFleet(int groups) {
+  SimFleetOptions o;
+  o.peers = groups + 1;
+  o.peer.averaging = Averaging::kVotes;
+  o.peer.votes = VoteSettings();
+  o.peer.overlap_steps = 0;
+  o.peer.liveness_limit = absl::Minutes(1);
+  o.schedule.graph = "complete";
+  o.step.generator = {.name = "sgd", .learning_rate = 1};
+  o.step.discriminator = o.step.generator;
+  o.game = [peers = o.peers](int rank) {
+    return std::make_unique<VoteGame>(rank, peers);
+  };
+  o.voting = [](int) {
+    return VotingParts{.noise = RngKey(9), .noise_repeats = true};
+  };
+  return o;
 }
 
-inline std::unique_ptr<FormulaTeachers> TeachersOf(int group, int groups) {
-  const int n = Settings().teachers;
-  const int first = FirstTeacher(n, group, groups);
-  return std::make_unique<FormulaTeachers>(
-      first, FirstTeacher(n, group + 1, groups) - first);
+inline VoteGame& GameOf(SimFleet& fleet, int rank) {
+  return static_cast<VoteGame&>(fleet.game(rank));
 }
-
-inline TeacherOptions TeachersFor() {
-  return {.settings = Settings(),
-          .dimensions = kDimensions,
-          .classes = kClasses,
-          .student = "127.0.0.1:1"};
+inline std::vector<float>& TableOf(SimFleet& fleet) {
+  return GameOf(fleet, 0).student.table;
 }
 
 }  // namespace gossamer
 
-#endif  // GOSSAMER_TESTS_RUNTIME_DATALENS_FORMULA_RUN_H_
+#endif  // GOSSAMER_TESTS_RUNTIME_PEER_VOTE_FLEET_H_
