@@ -22,7 +22,7 @@ struct VersionRange {
 
   // The range that another end reports; zero for `oldest` stands for `newest`
   // alone.
-  static constexpr VersionRange Told(uint32_t oldest, uint32_t newest) {
+  static constexpr VersionRange Stated(uint32_t oldest, uint32_t newest) {
     return {oldest == 0 ? newest : oldest, newest};
   }
   constexpr bool Contains(uint32_t version) const {

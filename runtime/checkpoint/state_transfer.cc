@@ -87,7 +87,7 @@ void StateDonor::OnFrame(PeerId peer, const Frame& frame, absl::Time now) {
   const std::span<const std::byte> head = frame.head.bytes();
   if (Is(head, Kind::kAsk, kAskBytes)) {
     asking_.insert(peer);
-    if (snapshot_) Tell(peer);
+    if (snapshot_) Report(peer);
     return;
   }
   if (!Is(head, Kind::kGet, kGetBytes) || !snapshot_ ||
@@ -122,10 +122,10 @@ void StateDonor::Offer(std::vector<std::byte> bytes, std::string hash,
                        .hash = std::move(hash),
                        .taken = now,
                        .used = now};
-  for (const PeerId peer : asking_) Tell(peer);
+  for (const PeerId peer : asking_) Report(peer);
 }
 
-void StateDonor::Tell(PeerId peer) {
+void StateDonor::Report(PeerId peer) {
   std::vector<std::byte> head = Head(Kind::kOffer, kOfferBytes);
   Put(std::span(head), 1, snapshot_->number);
   Put(std::span(head), 9, static_cast<uint64_t>(snapshot_->bytes.size()));

@@ -69,7 +69,7 @@ class StateDonor {
     absl::Time taken;
     absl::Time used;
   };
-  void Tell(PeerId peer);
+  void Report(PeerId peer);
 
   const SendState send_;
   std::set<PeerId> joiners_;

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
 #include "proto/topology.grpc.pb.h"
-#include "runtime/transport/grpc/replicas.h"
+#include "runtime/transport/grpc/instance_calls.h"
 #include "runtime/transport/grpc/tls.h"
 #include "topology/fleet/protocol.h"
 
@@ -16,7 +16,7 @@ namespace gossamer {
 
 struct FleetClient::Stub {
   const std::string addresses;
-  Replicas replicas;
+  InstanceCalls instances;
 
   template <typename Request, typename Response>
   absl::StatusOr<Response> Call(
@@ -25,9 +25,9 @@ struct FleetClient::Stub {
                                                    const Request&, Response*),
       const Request& request) {
     Response response;
-    const grpc::Status status =
-        replicas.Ask(timeout, [&](const std::shared_ptr<grpc::Channel>& channel,
-                                  grpc::ClientContext* context) {
+    const grpc::Status status = instances.Ask(
+        timeout, [&](const std::shared_ptr<grpc::Channel>& channel,
+                     grpc::ClientContext* context) {
           wire::Topology::Stub rpc(channel);
           return (rpc.*method)(context, request, &response);
         });

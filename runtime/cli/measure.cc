@@ -83,7 +83,8 @@ absl::StatusOr<MeasuredNetwork> MeasureNetwork(FleetClient& client,
 }
 
 int RunMeasure(const Options& options) {
-  const auto certificates = OpenDoor(options.exposure, options.topology);
+  const auto certificates =
+      OpenCertificates(options.exposure, options.topology);
   if (!certificates.ok()) return Complain("measure", certificates.status());
   FleetClient client(options.topology, *certificates);
   const auto measured = MeasureNetwork(client, options.run);

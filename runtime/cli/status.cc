@@ -107,7 +107,8 @@ Json ToJson(const wire::FleetStatus& s) {
 }
 
 int RunStatus(const Options& options) {
-  const auto certificates = OpenDoor(options.exposure, options.topology);
+  const auto certificates =
+      OpenCertificates(options.exposure, options.topology);
   if (!certificates.ok()) return Complain("status", certificates.status());
   const auto status =
       FleetClient(options.topology, *certificates)
@@ -150,7 +151,8 @@ int RunStatus(const Options& options) {
 }
 
 int RunStop(const Options& options) {
-  const auto certificates = OpenDoor(options.exposure, options.topology);
+  const auto certificates =
+      OpenCertificates(options.exposure, options.topology);
   if (!certificates.ok()) return Complain("stop", certificates.status());
   FleetClient client(options.topology, *certificates);
   const auto round = client.Stop(options.run, absl::Seconds(options.timeout));

@@ -133,12 +133,13 @@ void AddOptions(Command& program, PeerProcessOptions& options,
 }
 
 // Takes the certificates of `folder`, and this peer's number from them.
-absl::Status OpenDoorOf(PeerProcessOptions& options,
-                        const std::string& folder) {
+absl::Status OpenCertificatesOf(PeerProcessOptions& options,
+                                const std::string& folder) {
   GOSSAMER_ASSIGN_OR_RETURN(
       options.certificates,
-      OpenDoor({.certificates = folder, .insecure = options.insecure},
-               IsLoopback(options.listen) ? options.topology : options.listen));
+      OpenCertificates(
+          {.certificates = folder, .insecure = options.insecure},
+          IsLoopback(options.listen) ? options.topology : options.listen));
   // Without certificates there is no identity to agree with.
   if (options.certificates == nullptr) return absl::OkStatus();
   const Identity& identity = options.certificates->identity();
@@ -171,7 +172,7 @@ int Run(PeerProcessOptions options, const std::string& config,
   if (options.run_dir.empty()) {
     options.run_dir = "runs/" + options.config.name();
   }
-  const absl::Status opened = OpenDoorOf(options, certificates);
+  const absl::Status opened = OpenCertificatesOf(options, certificates);
   if (!opened.ok()) return Fail(opened, 2);
   // The threads of PeerProcess start below.
   const sigset_t signals = BlockSignals();

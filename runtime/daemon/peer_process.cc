@@ -31,7 +31,7 @@ constexpr absl::Duration kLeastFinish = absl::Milliseconds(200);
 // The limit of one call to the topology service.
 constexpr absl::Duration kCallLimit = absl::Seconds(2);
 // The part of the time to leave that a checkpoint and the last report need.
-constexpr absl::Duration kLastWords = absl::Seconds(2);
+constexpr absl::Duration kLastReport = absl::Seconds(2);
 
 // Returns an id that differs between any two incarnations; never used in
 // anything that a run must repeat.
@@ -55,7 +55,7 @@ absl::Status PeerProcess::Run() {
   GOSSAMER_RETURN_IF_ERROR(Prepare());
   absl::Status result;
   loop_.Post([this] {
-    LookAtDoor();
+    CheckTrust();
     main_ = Main();
   });
   // The end is looked at from outside of Main(): everything that the coroutine
@@ -95,7 +95,7 @@ void PeerProcess::RequestLeave() {
   loop_.Post([this] {
     leave_by_ =
         std::min(leave_by_, loop_.Now() + absl::Seconds(options_.leave_within) -
-                                kLastWords);
+                                kLastReport);
     waiter_.Notify();
     if (!peer_) return;
     Log(IsCentralized(options_.config)
@@ -228,7 +228,7 @@ void PeerProcess::ListenToService() {
   client_->Observe(this, [this] { waiter_.Notify(); });
   client_->SetOnRefused([this](const absl::Status& why) {
     refused_ = why;
-    Tell("service_refused", std::string(why.message()));
+    Report("service_refused", std::string(why.message()));
     Log(absl::StrCat("refused by the topology service: ", why.message()));
     waiter_.Notify();
   });
@@ -240,10 +240,10 @@ void PeerProcess::ListenToService() {
   client_->SetOnService([this](const absl::Status& status) {
     const std::string why(status.message());
     if (status.ok()) {
-      Tell("service_found", "at " + options_.topology);
+      Report("service_found", "at " + options_.topology);
       Log("topology service: connected");
     } else {
-      Tell("service_lost", why);
+      Report("service_lost", why);
       Log(absl::StrCat("topology service: ", why, "; trying again"));
     }
   });
@@ -313,7 +313,7 @@ absl::Status PeerProcess::MakePeer() {
                  },
                  static_cast<LogLimit>(1e6 * options_.log_limit)));
   counting_ = std::make_unique<CountingSink>(sink_.get(), &events_);
-  door_problem_.clear();  // reported again, now that there is a file
+  trust_problem_.clear();  // reported again, now that there is a file
   GOSSAMER_RETURN_IF_ERROR(OpenDecisions(folder));
   checkpoints_ = std::make_unique<CheckpointStore>(
       folder + "/checkpoints",
@@ -377,7 +377,7 @@ Task<absl::Status> PeerProcess::Main() {
   // that is busy, and as much again if the service does not answer.
   const int lingers = client_->reachable() ? 3 : 4;
   const absl::Duration left =
-      leave_by_ + kLastWords - lingers * kLinger - loop_.Now();
+      leave_by_ + kLastReport - lingers * kLinger - loop_.Now();
   client_->Finish(std::clamp(left, kLeastFinish, kFinishLimit),
                   [told]() mutable { told.Set(true); });
   co_await told;

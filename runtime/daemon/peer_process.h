@@ -91,21 +91,21 @@ class PeerProcess {
   }
   // The decisions to repeat, or the file of those made (peer_decisions.cc).
   absl::Status OpenDecisions(const std::string& folder);
-  // Log and events (peer_telling.cc).
+  // Log and events (peer_reports.cc).
   //
   // Warns if fewer connections have room than there may be.
   void WarnOfRoom(size_t room) const;
   // Writes into events.jsonl, once there is one.
-  void Tell(EventKind kind, const std::string& detail, uint64_t times = 1);
+  void Report(EventKind kind, const std::string& detail, uint64_t times = 1);
   // Reports a refusal by this peer in events.jsonl.
   void NoteRefused(EventKind kind, PeerId from, const absl::Status& why);
   // Reports files that cannot be read again, and each minute that nothing is
   // encrypted.
-  void LookAtDoor();
+  void CheckTrust();
   // A line for the log of this process.
   void Log(const std::string& line) const;
 
-  std::string door_problem_;
+  std::string trust_problem_;
   absl::Time reminds_at_ = absl::InfinitePast();
   const PeerProcessOptions options_;
   const uint64_t boot_id_;

@@ -293,7 +293,7 @@ absl::StatusOr<CertificateFolder::Signature> CertificateFolder::Sign(
   return signature;
 }
 
-absl::StatusOr<std::shared_ptr<CertificateFolder>> OpenDoor(
+absl::StatusOr<std::shared_ptr<CertificateFolder>> OpenCertificates(
     const Exposure& exposure, const std::string& address) {
   if (!exposure.certificates.empty()) {
     if (exposure.insecure) {

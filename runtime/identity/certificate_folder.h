@@ -131,7 +131,7 @@ struct Exposure {
 // Opens the folder of `exposure`; null if there is none.  kInvalidArgument, in
 // the words of the command line, if `address` can be reached from other
 // machines and there are neither certificates nor --insecure.
-absl::StatusOr<std::shared_ptr<CertificateFolder>> OpenDoor(
+absl::StatusOr<std::shared_ptr<CertificateFolder>> OpenCertificates(
     const Exposure& exposure, const std::string& address);
 
 // The text of a file, at most kMaxPemBytes.  kNotFound, kInvalidArgument.

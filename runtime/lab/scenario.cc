@@ -17,7 +17,7 @@ namespace gossamer {
 namespace {
 
 constexpr size_t kMostBytes = 1 << 20;  // the most bytes of a scenario file
-constexpr uint32_t kHostsUnlessTold = 4;
+constexpr uint32_t kDefaultHosts = 4;
 constexpr double kAnySeconds = 1e9;  // the ranges have been checked
 
 // Returns where `field` was set, or else where the message around it was.
@@ -164,7 +164,7 @@ absl::StatusOr<Scenario> ParseScenario(std::string_view text,
   GOSSAMER_RETURN_IF_ERROR(ParseTextProto(text, file, config, origins));
   // Hosts are checked before any is made: their number is the file's claim.
   GOSSAMER_RETURN_IF_ERROR(Join(FindHostProblems(config), file, origins));
-  const uint32_t wanted = hosts.value_or(kHostsUnlessTold);
+  const uint32_t wanted = hosts.value_or(kDefaultHosts);
   if (wanted < 1 || wanted > kMostLabHosts) {
     return absl::InvalidArgumentError(absl::StrCat(
         wanted, " hosts are asked for; there can be 1 to ", kMostLabHosts));

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/topology.grpc.pb.h"
 #include "runtime/base/real_loop.h"
-#include "runtime/transport/grpc/replicas.h"
+#include "runtime/transport/grpc/instance_calls.h"
 #include "runtime/transport/grpc/tls.h"
 #include "topology/fleet/protocol.h"
 
@@ -49,17 +49,17 @@ class GrpcTopologyCalls final : public TopologyCalls {
                     std::shared_ptr<const CertificateFolder> certificates,
                     absl::Duration deadline, int most_answered)
       : deadline_(deadline),
-        replicas_(addresses,
-                  [own = std::move(certificates),
-                   most_answered](const std::string& address) {
-                    return MakeChannel(address, own, most_answered);
-                  }),
+        instances_(addresses,
+                   [own = std::move(certificates),
+                    most_answered](const std::string& address) {
+                     return MakeChannel(address, own, most_answered);
+                   }),
         thread_(loop) {}
   ~GrpcTopologyCalls() override {
     // Callbacks that are on the loop already find this gone; Cancel() then ends
     // the blocking call, so that the thread can be joined.
     alive_.reset();
-    replicas_.Cancel();
+    instances_.Cancel();
   }
 
   void Register(wire::RegisterRequest request,
@@ -88,7 +88,7 @@ class GrpcTopologyCalls final : public TopologyCalls {
   grpc::Status Try(grpc::Status (wire::Topology::Stub::*method)(
                        grpc::ClientContext*, const Request&, Response*),
                    Call<Request, Response>& call) {
-    const grpc::Status status = replicas_.Ask(
+    const grpc::Status status = instances_.Ask(
         deadline_, [&](const std::shared_ptr<grpc::Channel>& channel,
                        grpc::ClientContext* context) {
           wire::Topology::Stub stub(channel);
@@ -100,7 +100,7 @@ class GrpcTopologyCalls final : public TopologyCalls {
     }
     // The next call makes a new connection, which shows the certificate that is
     // in the folder then.
-    replicas_.Forget();
+    instances_.Forget();
     if (!std::exchange(answered_, false)) return status;
     return {grpc::StatusCode::UNAVAILABLE,
             absl::StrCat(status.error_message(), "; shows its own again")};
@@ -122,7 +122,7 @@ class GrpcTopologyCalls final : public TopologyCalls {
   }
 
   const absl::Duration deadline_;
-  Replicas replicas_;
+  InstanceCalls instances_;
   bool answered_ = false;  // the service has believed these certificates
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   ThreadCompute thread_;  // destroyed first, because its work uses the replicas

@@ -102,7 +102,7 @@ void TopologyClient::Rejoin(bool trained) {
   SendAt(loop_->Now() + wait_);
 }
 
-bool TopologyClient::BeginAnew() {
+bool TopologyClient::RenewIncarnation() {
   if (phase_ != Phase::kRegistered) return false;
   outside_ = true;
   wait_ = absl::ZeroDuration();
@@ -189,9 +189,9 @@ void TopologyClient::SendRegister() {
   }
   // The view goes along only if the request stays within the service's limit.
   if (view_.epoch != 0 &&
-      request.ByteSizeLong() + view_told_.ByteSizeLong() + kFieldBytes <=
+      request.ByteSizeLong() + view_reported_.ByteSizeLong() + kFieldBytes <=
           kMaxRequestBytes) {
-    *request.mutable_view() = view_told_;
+    *request.mutable_view() = view_reported_;
   }
   in_flight_ = true;
   calls_->Register(std::move(request),
@@ -265,7 +265,7 @@ void TopologyClient::OnHeartbeat(const absl::Status& status,
       options_.checkpoint_rounds.clear();
     } else {
       view_ = {};
-      view_told_.Clear();
+      view_reported_.Clear();
     }
     outside_ = false;  // the next answer sets it again if it still holds
     phase_ = Phase::kRegistering;
@@ -342,7 +342,7 @@ void TopologyClient::Learn(const wire::HeartbeatResponse& response) {
       view_ = *std::move(view);
       // The view is kept as received, with its signature: only the service can
       // make another.
-      view_told_ = response.view();
+      view_reported_ = response.view();
     }
   }
   observers_.Notify();

@@ -111,16 +111,16 @@ class TopologyClient final : public Membership {
   absl::Status refused() const override { return refused_; }
   bool outside() const override { return outside_; }
   void Rejoin(bool trained) override;
-  bool BeginAnew() override;
+  bool RenewIncarnation() override;
   void RequestLeave() override;
   std::vector<Member> donors() const override { return donors_; }
   void SetReady() override;
   std::vector<Member> joiners() const override { return joiners_; }
   void Suspect(const std::vector<PeerId>& peers) override;
   std::optional<SurveyTask> survey() const override { return survey_; }
-  void TellMeasured(uint64_t number,
-                    std::optional<LinkMeasurement> measured) override;
-  void TookUpView() override { took_up_ = view_.epoch != 0; }
+  void ReportMeasured(uint64_t number,
+                      std::optional<LinkMeasurement> measured) override;
+  void ViewAdopted() override { took_up_ = view_.epoch != 0; }
   bool took_up() const { return took_up_; }
   void BeginRound(uint64_t round) override;
   void AcknowledgeStop(uint64_t round) override;
@@ -182,7 +182,7 @@ class TopologyClient final : public Membership {
   absl::Duration heartbeat_ = absl::Seconds(1);
 
   View view_;
-  wire::ViewMessage view_told_;  // the view as received, to hand it back
+  wire::ViewMessage view_reported_;  // the view as received, to hand it back
   std::optional<uint64_t> fleet_round_, second_round_;
   std::optional<double> fleet_busy_;
   StopState stop_;

@@ -342,7 +342,7 @@ void Edges::OnUp(PeerId peer, ConnectionId connection) {
     Send(*entry);
     // The notice is about the connection before this one.
     // The reason of a refusal cannot go out on the connection that it closes.
-    std::string& why = entry->refusals.untold;
+    std::string& why = entry->refusals.unreported;
     if (!why.empty() && transport_->Send(peer, Channel::kNotice,
                                          {EncodeNotice(why), Payload()})) {
       why.clear();
@@ -428,7 +428,7 @@ void Edges::Refuse(Entry& entry, ConnectionId connection,
   // A disconnect loses nothing; a reset might (PROTOCOL.md 5).
   transport_->Close(peer, connection, why);
   Refusals& refusals = entry.refusals;
-  refusals.untold = std::string(why.message());
+  refusals.unreported = std::string(why.message());
   // Another run or layout does not change by trying again.
   if (++refusals.violations >= kMaxViolations ||
       why.code() == absl::StatusCode::kFailedPrecondition) {

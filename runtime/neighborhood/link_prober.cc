@@ -56,7 +56,7 @@ std::optional<LinkProber::Head> LinkProber::Decode(const Payload& payload) {
   }
   const auto kind = Get<uint32_t>(in, 4);
   const auto nanos = Get<int64_t>(in, 24);
-  if (kind > static_cast<uint32_t>(Kind::kTold) || nanos < 0) {
+  if (kind > static_cast<uint32_t>(Kind::kAnswer) || nanos < 0) {
     return std::nullopt;
   }
   return Head{.kind = static_cast<Kind>(kind),
@@ -103,7 +103,7 @@ void LinkProber::OnAsk(PeerId asker, PeerId target) {
   }
 }
 
-void LinkProber::TellAskers(PeerId target) {
+void LinkProber::AnswerAskers(PeerId target) {
   std::vector<Errand> open;
   std::erase_if(promised_, [&](const Errand& e) {
     if (e.target != target) return false;
@@ -111,17 +111,17 @@ void LinkProber::TellAskers(PeerId target) {
     return true;
   });
   for (const Errand& e : open) {
-    SendHead(e.other, {.kind = Kind::kTold, .number = target.value});
+    SendHead(e.other, {.kind = Kind::kAnswer, .number = target.value});
   }
 }
 
-void LinkProber::OnTold(PeerId witness, PeerId target) {
+void LinkProber::OnAnswer(PeerId witness, PeerId target) {
   const size_t answered = std::erase_if(asked_, [&](const Errand& e) {
     return e.target == target && e.other == witness && e.until >= loop_->Now();
   });
   // An answer that nobody asked for says nothing: a witness may not vouch for
   // whom it likes.
-  if (answered > 0) on_told_(target);
+  if (answered > 0) on_answer_(target);
 }
 
 void LinkProber::Measure(PeerId peer, Done done) {
@@ -167,13 +167,13 @@ void LinkProber::OnFrame(PeerId peer, const Frame& frame) {
     case Kind::kAsk:
       OnAsk(peer, PeerId{head->number});
       return;
-    case Kind::kTold:
-      OnTold(peer, PeerId{head->number});
+    case Kind::kAnswer:
+      OnAnswer(peer, PeerId{head->number});
       return;
     case Kind::kPong:
       // A pong answers whoever asked about this peer, whichever ping it belongs
       // to.
-      TellAskers(peer);
+      AnswerAskers(peer);
       [[fallthrough]];
     case Kind::kLoaded:
       if (done_ && peer == peer_ && head->number == number_) OnAnswer(*head);

@@ -44,11 +44,11 @@ class LinkProber {
 
   // Asks for an answer, which counts as heard wherever frames are.
   void Ping(PeerId peer);
-  // Asks `witness` to ping `target`.  `on_told` hears of its answer, if one
+  // Asks `witness` to ping `target`.  `on_answer` hears of its answer, if one
   // comes within kErrandLimit.
   void Ask(PeerId witness, PeerId target);
-  void SetOnTold(std::function<void(PeerId target)> on_told) {
-    on_told_ = std::move(on_told);
+  void SetOnAnswer(std::function<void(PeerId target)> on_answer) {
+    on_answer_ = std::move(on_answer);
   }
   // Calls `done` once, with nullopt if the other did not answer enough within
   // kLimit.  One at a time: another one ends the one before.
@@ -58,11 +58,11 @@ class LinkProber {
   void OnFrame(PeerId peer, const Frame& frame);
 
  private:
-  // kAsk and kTold are dropped by peers that know only the others.
-  enum class Kind : uint32_t { kPing, kPong, kLoad, kLoaded, kAsk, kTold };
+  // kAsk and kAnswer are dropped by peers that know only the others.
+  enum class Kind : uint32_t { kPing, kPong, kLoad, kLoaded, kAsk, kAnswer };
   struct Head {
     Kind kind = Kind::kPing;
-    uint64_t number = 0;   // of kAsk and kTold: the target
+    uint64_t number = 0;   // of kAsk and kAnswer: the target
     Transit transit = {};  // of kLoaded: how the load came in
   };
   // A question whether `target` answers, asked by `other` or of `other`.
@@ -77,8 +77,8 @@ class LinkProber {
   // False if there is no connection.
   bool SendHead(PeerId peer, const Head& head);
   void OnAsk(PeerId asker, PeerId target);
-  void OnTold(PeerId witness, PeerId target);
-  void TellAskers(PeerId target);
+  void OnAnswer(PeerId witness, PeerId target);
+  void AnswerAskers(PeerId target);
   // Adds an errand, or begins its time anew.
   void Remember(std::vector<Errand>& errands, PeerId target, PeerId other);
   void SendNext();
@@ -87,7 +87,7 @@ class LinkProber {
 
   EventLoop* const loop_;
   const Send send_;
-  std::function<void(PeerId)> on_told_ = [](PeerId) {};
+  std::function<void(PeerId)> on_answer_ = [](PeerId) {};
   std::vector<Errand> asked_;     // of others
   std::vector<Errand> promised_;  // to others
   // The measurement under way.

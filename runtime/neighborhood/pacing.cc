@@ -88,7 +88,7 @@ void Pacing::ReportFormat(EdgePace& pace, const Edge& edge, const Codec& codec,
                           ExchangeId id) const {
   const WireFormat used = edge.format();
   if (codec.choices().empty() || used == pace.reported) return;
-  decisions_->TellFormat(edge.other(), id, used);
+  decisions_->NoteFormat(edge.other(), id, used);
   if (pace.reported != WireFormat::kDenseF32) {
     report_("codec",
             absl::StrFormat("to peer %d: %d bytes a payload instead of %d, as "
@@ -105,7 +105,7 @@ void Pacing::Emitted(EdgePace& pace, const Edge& edge, ExchangeId id,
     ++skipped_;
     // Every skip of the row is kept, whatever its reason: at a replay the
     // reason may not be there.
-    decisions_->TellSkip(edge.other(), id);
+    decisions_->NoteSkip(edge.other(), id);
   }
   const absl::Time now = loop_->Now();
   // Skips count, too: their answers tell how long the other end takes.
@@ -152,7 +152,7 @@ void Pacing::Completed(EdgePace& pace, const Edge& edge, ExchangeId limit) {
   // A line is written only where a boundary did not complete all that was due,
   // and once afterwards, so a clean run's log is empty.
   if (behind || pace.behind) {
-    decisions_->TellDone(edge.other(), boundary_, edge.done());
+    decisions_->NoteDone(edge.other(), boundary_, edge.done());
   }
   pace.behind = behind;
 }

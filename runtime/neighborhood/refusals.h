@@ -23,7 +23,7 @@ struct Refusals {
   absl::Time closed_until = absl::InfiniteFuture();  // if it is closed
   absl::Duration closed_for = {};                    // the last time
   // The reason, until it has been sent to the other end.
-  std::string untold = {};
+  std::string unreported = {};
   // By the other end, as it says.
   uint64_t heard = 0;
   Throttle told = {};  // in events

@@ -65,8 +65,8 @@ std::optional<uint64_t> RoundChooser::Steady(uint64_t next, int overlap,
 
 // Returns the round, up to the target, for which most neighbours' payloads
 // wait; of equal ones the latest.
-uint64_t RoundChooser::Meet(uint64_t next, uint64_t target,
-                            const RoundsSeen& seen) {
+uint64_t RoundChooser::ChooseAmongWaiting(uint64_t next, uint64_t target,
+                                          const RoundsSeen& seen) {
   uint64_t best = target;
   size_t most = 0;
   for (auto at = std::ranges::lower_bound(seen.waiting, next);
@@ -120,7 +120,7 @@ uint64_t RoundChooser::Next(uint64_t round, int overlap,
   // After a jump the distances are others.
   leads_.clear();
   alone_ = 0;
-  return far ? Meet(next, target, seen) : target;
+  return far ? ChooseAmongWaiting(next, target, seen) : target;
 }
 
 }  // namespace gossamer

@@ -68,7 +68,8 @@ class RoundChooser {
     uint64_t made = 0;  // rounds by then
   };
 
-  static uint64_t Meet(uint64_t next, uint64_t target, const RoundsSeen& seen);
+  static uint64_t ChooseAmongWaiting(uint64_t next, uint64_t target,
+                                     const RoundsSeen& seen);
   std::optional<uint64_t> Steady(uint64_t next, int overlap,
                                  const RoundsSeen& seen);
 

@@ -66,7 +66,7 @@ absl::Status AdoptedView::Adopt(const SavedEdges& saved) {
   // A view with other options of the same members can be repeated; one with
   // other members cannot (decisions.h).
   const bool others = !first && newest.members != view_.members;
-  if (others) parts_.decisions->TellMembers(parts_.state->round());
+  if (others) parts_.decisions->NoteMembers(parts_.state->round());
   view_ = newest;
   rank_ = *view_.RankOf(spec_.self);
   parts_.drop_members(view_);
@@ -99,7 +99,7 @@ absl::Status AdoptedView::AdoptOverlap(int overlap) {
   // same at a replay.
   if (overlap_ == kAutoOverlap) {
     overlap_ = std::clamp(overlap, 1, kMaxOverlap);
-    parts_.decisions->TellOverlap(parts_.state->round(), overlap_);
+    parts_.decisions->NoteOverlap(parts_.state->round(), overlap_);
     ReportOverlap(before);
   }
   // The service chooses h by the tempo of rounds in this view; rounds of

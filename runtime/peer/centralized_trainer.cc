@@ -176,7 +176,7 @@ Task<absl::Status> CentralizedTrainer::AwaitMean(absl::Time started) {
   const bool reduced = co_await parts_.waiter->Until(
       [this] {
         return all_reducer_.done() || parts_.stop->EndedBehind() ||
-               parts_.lifecycle->hurries();
+               parts_.lifecycle->out_of_time();
       },
       parts_.loop->Now() + spec_.liveness_limit);
   // The mean comes before the stop: one that is complete is applied by all.
@@ -197,7 +197,7 @@ absl::Status CentralizedTrainer::EndRounds() {
     return parts_.lifecycle->EndRounds(Lifecycle::Outcome::kLeft);
   }
   // The log says it, so that a replay stops there, too.
-  parts_.decisions->TellStop(parts_.state->round());
+  parts_.decisions->NoteStop(parts_.state->round());
   return parts_.lifecycle->EndRounds(Lifecycle::Outcome::kStopped);
 }
 
@@ -208,7 +208,7 @@ void CentralizedTrainer::FinishReduce(double seconds) {
   if (!choosing || all_reducer_.chosen().empty()) return;
   const std::vector<std::string_view> names = AllReduce::Names();
   const auto chosen = std::ranges::find(names, all_reducer_.chosen());
-  parts_.decisions->TellAllReduce(static_cast<size_t>(chosen - names.begin()));
+  parts_.decisions->NoteAllReduce(static_cast<size_t>(chosen - names.begin()));
   std::vector<std::string> tried;
   for (const auto& [name, took] : all_reducer_.tried()) {
     tried.push_back(absl::StrFormat("%s %.1f ms", name, 1e3 * took));

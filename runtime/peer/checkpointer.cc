@@ -177,12 +177,12 @@ Task<bool> Checkpointer::Save(bool now) {
 // Files are read and renamed on the compute engine: with states of gigabytes
 // that takes longer than a lease.
 Task<absl::StatusOr<Checkpointer::Resumed>> Checkpointer::Resume(
-    const View& view, std::function<bool()> hurries) {
+    const View& view, std::function<bool()> out_of_time) {
   // `view` is the membership's and changes during each wait.  Files that were
   // read for a view that no longer holds are read again for the newer one.
   Resumed resumed;
   std::optional<Beginning> begun;
-  while (view.epoch != 0 && !view.DepartureOf(spec_.self) && !hurries() &&
+  while (view.epoch != 0 && !view.DepartureOf(spec_.self) && !out_of_time() &&
          begun != Beginning(view)) {
     begun = Beginning(view);
     resumed.edges = SavedEdges();
@@ -197,7 +197,7 @@ Task<absl::StatusOr<Checkpointer::Resumed>> Checkpointer::Resume(
     std::optional<Found> found;
     co_await Compute(compute_, [&] { found = Read(*store_, begun->resumed); });
     ReportDamaged(found->list);
-    if (hurries() || begun != Beginning(view)) continue;
+    if (out_of_time() || begun != Beginning(view)) continue;
     if (begun->resumed != 0) {
       // The fleet begins where all members said that they have a whole
       // checkpoint, so one that cannot be read now is an error.

@@ -51,10 +51,10 @@ class Checkpointer {
   };
   // Restores what the first view that is known begins from, and sets later
   // checkpoints aside.  While files are read `view` may become one that begins
-  // elsewhere, or without this peer; `hurries`: this peer waits for nothing any
-  // longer.
+  // elsewhere, or without this peer; `out_of_time`: this peer waits for nothing
+  // any longer.
   Task<absl::StatusOr<Resumed>> Resume(const View& view,
-                                       std::function<bool()> hurries);
+                                       std::function<bool()> out_of_time);
 
  private:
   void Take();

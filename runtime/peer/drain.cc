@@ -66,7 +66,8 @@ bool Drain::Settled() {
   // of rounds that it has nothing in.
   return SeededBug("leave-early") ||
          (neighborhood.Settled() && (left || neighborhood.Sealed()) &&
-          (parts_.lifecycle->hurries() || parts_.trainer->Remaining().empty()));
+          (parts_.lifecycle->out_of_time() ||
+           parts_.trainer->Remaining().empty()));
 }
 
 // Every peer that this one waits for is connected, and will say what is
@@ -85,7 +86,7 @@ void Drain::ReportUnsettled(bool settled) {
     parts_.reporter->Report("not_settled",
                             "a neighbour did not answer at the end of the run");
   }
-  if (parts_.lifecycle->hurries()) return;
+  if (parts_.lifecycle->out_of_time()) return;
   for (const PeerId peer : parts_.trainer->Remaining()) {
     parts_.reporter->Report(
         "not_settled",

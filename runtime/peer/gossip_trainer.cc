@@ -15,7 +15,7 @@ namespace {
 // The time that a round of a fleet with deadlines waits for neighbours whose
 // epochs are not known yet; and the time once a known neighbour waits for this
 // peer.
-constexpr absl::Duration kMeetLimit = absl::Seconds(5);
+constexpr absl::Duration kAwaitLimit = absl::Seconds(5);
 constexpr absl::Duration kAwaitedLimit = absl::Milliseconds(500);
 // The time that the end of a run waits for neighbours that are not connected.
 // A neighbour may be rounds behind, or wait for others that are, and needs this
@@ -57,7 +57,7 @@ absl::Status GossipTrainer::OnView(bool first, const SavedEdges& saved) {
   // A replay waits for its peers as long as they take: a suspicion would have
   // one evicted, by the clock.
   if (!parts_.decisions->replays()) parts_.watch->Start();
-  return first ? parts_.edges->GreetOthers(view) : absl::OkStatus();
+  return first ? parts_.edges->SayHello(view) : absl::OkStatus();
 }
 
 void GossipTrainer::OnAnswer() {
@@ -77,7 +77,7 @@ Task<absl::Status> GossipTrainer::Round() {
   // exchange is due with the partners that it was emitted to.  A reference into
   // a map stays valid while other rounds are erased.
   const Row& row = rows_[round] = parts_.views->RowOf(round);
-  Task<bool> met = Meet(row, MakeExchangeId(round));
+  Task<bool> met = AwaitNeighbours(row, MakeExchangeId(round));
   co_await met.result();
   if (parts_.views->overlap() > 0) {
     Task<absl::Status> overlapped = Overlapped(row);
@@ -212,12 +212,13 @@ Task<absl::Status> GossipTrainer::CompleteDue(uint64_t round) {
 // Without deadlines both epochs of every edge have to be known.  With them, a
 // peer that cannot be reached must not hold up the others: once one of them has
 // begun the round it waits for this peer.
-Task<bool> GossipTrainer::Meet(std::span<const RowEntry> row, ExchangeId id) {
+Task<bool> GossipTrainer::AwaitNeighbours(std::span<const RowEntry> row,
+                                          ExchangeId id) {
   // A first exchange waits until both epochs are known; otherwise timing would
   // decide whether it is a skip (PROTOCOL.md 9).
   absl::Time limit = parts_.loop->Now() + spec_.liveness_limit;
   const bool patient = spec_.deadline.kind == DeadlinePolicy::Kind::kNone;
-  if (!patient) limit = std::min(limit, parts_.loop->Now() + kMeetLimit);
+  if (!patient) limit = std::min(limit, parts_.loop->Now() + kAwaitLimit);
   absl::Time awaited = absl::InfiniteFuture();
   co_return co_await parts_.waiter->Until(
       [&] {

@@ -75,7 +75,7 @@ class GossipTrainer final : public Trainer {
   Task<absl::Status> Step();
   Task<absl::Status> Complete(ExchangeId limit);
   Task<absl::Status> CompleteDue(uint64_t round);
-  Task<bool> Meet(std::span<const RowEntry> row, ExchangeId id);
+  Task<bool> AwaitNeighbours(std::span<const RowEntry> row, ExchangeId id);
   Task<absl::Status> Await(std::span<const RowEntry> row, ExchangeId id);
   Task<absl::Status> Repeat(std::function<bool()> possible);
   void Accelerate(double omega);

@@ -23,7 +23,7 @@ bool Health::Check() {
 
 // The peer that asks may be the one that this peer waits for: it must not wait
 // any longer, but recover, or begin anew with all others.
-void Health::AskedInVain() {
+void Health::NoDonorFound() {
   sound_ = false;
   asked_in_vain_ = true;
 }

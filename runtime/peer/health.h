@@ -30,7 +30,7 @@ class Health {
   // They were not sound when another peer asked for them, and nobody has
   // looked at them since.
   bool asked_in_vain() const { return asked_in_vain_; }
-  void AskedInVain();
+  void NoDonorFound();
 
   // A step has been made or skipped.  Called on the compute engine; the loop
   // reads the count after it.

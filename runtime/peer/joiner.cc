@@ -24,8 +24,9 @@ Joiner::Joiner(const PeerSpec& spec, Parts parts)
 // Returns whether there is a view, or a reason for which none will come.
 bool Joiner::Answered() const {
   const Membership& m = *parts_.membership;
-  return m.view().epoch != 0 || m.outside() || parts_.lifecycle->hurries() ||
-         m.stop().committed || !m.refused().ok();
+  return m.view().epoch != 0 || m.outside() ||
+         parts_.lifecycle->out_of_time() || m.stop().committed ||
+         !m.refused().ok();
 }
 
 Task<absl::Status> Joiner::Join() {
@@ -41,7 +42,7 @@ Task<absl::Status> Joiner::Join() {
           return Answered() || (!borrowed_ && !m->donors().empty());
         },
         limit);
-    if (parts_.lifecycle->hurries()) {
+    if (parts_.lifecycle->out_of_time()) {
       co_return parts_.lifecycle->EndRounds(Lifecycle::Outcome::kLeft);
     }
     if (!news) co_return NotInTheFleet(spec_.liveness_limit);
@@ -86,9 +87,9 @@ Task<absl::Status> Joiner::TakeUp() {
   // The check comes before files of gigabytes are read for a view that cannot
   // be.
   GOSSAMER_CO_RETURN_IF_ERROR(CheckView(view, spec_, /*first=*/true));
-  const auto hurries = [this] { return parts_.lifecycle->hurries(); };
+  const auto out_of_time = [this] { return parts_.lifecycle->out_of_time(); };
   Task<absl::StatusOr<Checkpointer::Resumed>> resume =
-      parts_.checkpointer->Resume(view, hurries);
+      parts_.checkpointer->Resume(view, out_of_time);
   const absl::StatusOr<Checkpointer::Resumed> resumed =
       co_await resume.result();
   GOSSAMER_CO_RETURN_IF_ERROR(resumed.status());
@@ -96,10 +97,10 @@ Task<absl::Status> Joiner::TakeUp() {
   // it go.
   const View& now = parts_.membership->view();
   const bool gone = now.epoch == 0 || now.DepartureOf(spec_.self);
-  if (gone || hurries()) {
+  if (gone || out_of_time()) {
     // A service that has lost this peer lets it in with what members give; one
-    // that hurries has what it restored.
-    if (hurries()) borrowed_ = borrowed_ || resumed->state;
+    // that out_of_time has what it restored.
+    if (out_of_time()) borrowed_ = borrowed_ || resumed->state;
     co_return absl::OkStatus();
   }
   // From here on the parameters are a member's own.
@@ -119,7 +120,7 @@ Task<absl::Status> Joiner::Collect() {
   // and another donor is asked.
   GOSSAMER_CO_RETURN_IF_ERROR(collected.status());
   if (!*collected) co_return absl::OkStatus();
-  parts_.decisions->TellMembers(parts_.state->round());
+  parts_.decisions->NoteMembers(parts_.state->round());
   borrowed_ = true;
   parts_.membership->SetReady();
   co_return absl::OkStatus();
@@ -129,8 +130,8 @@ absl::Status Joiner::BeginIncarnation() {
   // The lifecycle may refuse, so it is asked before anything is given up.  The
   // log ends before the edges do: what they carried depends on the moment.
   GOSSAMER_RETURN_IF_ERROR(
-      parts_.lifecycle->Apply(Lifecycle::Event::kBeganAnew));
-  parts_.decisions->TellMembers(parts_.state->round());
+      parts_.lifecycle->Apply(Lifecycle::Event::kNewIncarnation));
+  parts_.decisions->NoteMembers(parts_.state->round());
   parts_.give_up_edges();
   parts_.health->BeginIncarnation();
   return absl::OkStatus();
@@ -166,7 +167,8 @@ Task<absl::Status> Joiner::Recover() {
   const bool sound = parts_.health->sound();
   // A fleet that stops has no time for a recovery; if the service does not know
   // this peer at the moment, the next boundary asks again.
-  if (parts_.membership->stop().committed || !parts_.membership->BeginAnew()) {
+  if (parts_.membership->stop().committed ||
+      !parts_.membership->RenewIncarnation()) {
     co_return absl::OkStatus();
   }
   parts_.health->Recover();

@@ -16,12 +16,12 @@ std::span<const Lifecycle::Transition> Lifecycle::Table() {
       // The fleet may stop, or let this peer go, before any view has admitted
       // it.
       {State::kJoining, Event::kRoundsOver, State::kDraining},
-      {State::kTraining, Event::kBeganAnew, State::kJoining},
+      {State::kTraining, Event::kNewIncarnation, State::kJoining},
       {State::kTraining, Event::kTimeUp, State::kDeparting},
       {State::kTraining, Event::kRoundsOver, State::kDraining},
       // A peer may find itself outside, or its parameters lost, in the very
       // round in which its time ends.
-      {State::kDeparting, Event::kBeganAnew, State::kDeparting},
+      {State::kDeparting, Event::kNewIncarnation, State::kDeparting},
       {State::kDeparting, Event::kRoundsOver, State::kAbandoning},
       // kDeparting has no kTimeUp: the time is over once.  Peer::LeaveLate
       // relies on the refusal.
@@ -79,7 +79,7 @@ std::string_view Lifecycle::Name(Event event) {
   switch (event) {
     case Event::kAdmitted:
       return "admitted";
-    case Event::kBeganAnew:
+    case Event::kNewIncarnation:
       return "began anew";
     case Event::kTimeUp:
       return "time up";

@@ -30,13 +30,13 @@ class Lifecycle {
                                       State::kAbandoning, State::kEnded};
 
   enum class Event {
-    kAdmitted,    // a view with this peer has been adopted
-    kBeganAnew,   // another incarnation of this peer begins
-    kTimeUp,      // the time that it was given to leave is over
-    kRoundsOver,  // for one of the reasons of Outcome
-    kSettled,     // neighbours have all they need, or were waited for enough
+    kAdmitted,        // a view with this peer has been adopted
+    kNewIncarnation,  // another incarnation of this peer begins
+    kTimeUp,          // the time that it was given to leave is over
+    kRoundsOver,      // for one of the reasons of Outcome
+    kSettled,  // neighbours have all they need, or were waited for enough
   };
-  static constexpr Event kEvents[] = {Event::kAdmitted, Event::kBeganAnew,
+  static constexpr Event kEvents[] = {Event::kAdmitted, Event::kNewIncarnation,
                                       Event::kTimeUp, Event::kRoundsOver,
                                       Event::kSettled};
 
@@ -75,7 +75,7 @@ class Lifecycle {
            state_ == State::kEnded;
   }
   // Nothing and nobody is waited for any longer.
-  bool hurries() const {
+  bool out_of_time() const {
     return state_ == State::kDeparting || state_ == State::kAbandoning ||
            state_ == State::kEnded;
   }

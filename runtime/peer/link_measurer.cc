@@ -17,7 +17,7 @@ void LinkMeasurer::Update() {
     transport_->Connect(to, task->to.address);
     prober_->Measure(to, [membership = membership_, number = task_](
                              std::optional<LinkMeasurement> measured) {
-      membership->TellMeasured(number, measured);
+      membership->ReportMeasured(number, measured);
     });
   }
   std::erase_if(until_, [&](const auto& way) {

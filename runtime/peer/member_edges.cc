@@ -47,10 +47,10 @@ MemberEdges::MemberEdges(const PeerSpec& spec, Parts parts)
     : spec_(spec), parts_(std::move(parts)) {}
 
 void MemberEdges::OnView(const View& newest) {
-  if (!newest.NewerThan(met_)) return;
+  if (!newest.NewerThan(known_)) return;
   DropMembers(newest);
   AddMembers(newest);
-  met_ = newest;
+  known_ = newest;
 }
 
 void MemberEdges::DropMembers(const View& newest) {
@@ -61,7 +61,7 @@ void MemberEdges::DropMembers(const View& newest) {
     }
     // The peer was not there before either: its edge goes on from a record
     // alone.
-    if (!met_.RankOf(peer) && !met_.DepartureOf(peer)) continue;
+    if (!known_.RankOf(peer) && !known_.DepartureOf(peer)) continue;
     parts_.reporter->Report(
         "member_removed",
         absl::StrFormat("peer %d is in no view any more; what was under way "
@@ -69,7 +69,7 @@ void MemberEdges::DropMembers(const View& newest) {
                         peer.value));
     // The log ends before the edge goes: it must not claim that what follows
     // can be repeated.
-    parts_.decisions->TellMembers(parts_.state->round());
+    parts_.decisions->NoteMembers(parts_.state->round());
     parts_.neighborhood->Drop(peer);
   }
 }
@@ -94,13 +94,13 @@ void MemberEdges::AddMembers(const View& newest) {
 
 void MemberEdges::ReportComingAndGoing(const View& newest) {
   for (const Member& m : newest.members) {
-    if (met_.RankOf(m.id)) continue;
+    if (known_.RankOf(m.id)) continue;
     parts_.reporter->Report(
         "member_joined", absl::StrFormat("peer %d, from round %d", m.id.value,
                                          newest.from_round));
   }
   for (const Departure& d : newest.departures) {
-    if (!met_.RankOf(d.id) || d.id == spec_.self) continue;
+    if (!known_.RankOf(d.id) || d.id == spec_.self) continue;
     parts_.reporter->Report(
         "member_leaves",
         absl::StrFormat("peer %d, from round %d", d.id.value, d.round));
@@ -121,7 +121,7 @@ absl::Status MemberEdges::Connect(const View& view,
     parts_.neighborhood->Rest(peer, MakeExchangeId(parts_.state->round()),
                               /*gone=*/!view.RankOf(peer));
   }
-  met_ = view;
+  known_ = view;
   return absl::OkStatus();
 }
 
@@ -190,7 +190,7 @@ absl::Status MemberEdges::ConnectSaved(const View& view,
 // left yet or until it leaves, would wait for what that incarnation owed it in
 // rounds that this one does not take part in.  This one does not know which
 // they are, so it says hello to everybody.
-absl::Status MemberEdges::GreetOthers(const View& view) {
+absl::Status MemberEdges::SayHello(const View& view) {
   // All members of a first view begin at one round, and so do those of a
   // resumed run: nobody remembers an earlier incarnation.
   const bool together =

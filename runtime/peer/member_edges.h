@@ -49,9 +49,9 @@ class MemberEdges {
   absl::Status Connect(const View& view, const MixingSchedule& schedule,
                        const SavedEdges& saved);
   // The view is the first of an incarnation that begins in a fleet under way.
-  absl::Status GreetOthers(const View& view);
+  absl::Status SayHello(const View& view);
   // The incarnation is over.
-  void Forget() { met_ = {}; }
+  void Forget() { known_ = {}; }
 
  private:
   void AddMembers(const View& newest);
@@ -64,7 +64,7 @@ class MemberEdges {
   const PeerSpec& spec_;
   const Parts parts_;
   std::shared_ptr<const Codec> replicaless_;  // of edges beyond the budget
-  View met_;  // the newest whose members have been added or dropped
+  View known_;  // the newest whose members have been added or dropped
 };
 
 }  // namespace gossamer

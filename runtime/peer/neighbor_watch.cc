@@ -16,7 +16,7 @@ NeighborWatch::NeighborWatch(const PeerSpec& spec, EventLoop* loop,
       reporter_(reporter),
       hooks_(std::move(hooks)),
       detector_(spec.suspect_after) {
-  prober_->SetOnTold(
+  prober_->SetOnAnswer(
       [this](PeerId peer) { detector_.HeardThroughOthers(peer); });
 }
 

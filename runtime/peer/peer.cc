@@ -296,7 +296,7 @@ void Peer::ForgetIncarnation() {
 
 void Peer::Leave(absl::Time limit) {
   // A second signal does not move the limit of the first one.
-  if (lifecycle_.hurries() || leave_timer_ != EventLoop::TimerId{}) return;
+  if (lifecycle_.out_of_time() || leave_timer_ != EventLoop::TimerId{}) return;
   if (spec_.centralized()) {
     parts_.membership->RequestStop();  // the others cannot go on without it
   } else {

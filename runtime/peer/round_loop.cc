@@ -40,10 +40,10 @@ Task<absl::Status> RoundLoop::Begin() {
   }
   // Until here the service may still send this peer to another checkpoint; from
   // here on it trains by this view.
-  parts_.membership->TookUpView();
+  parts_.membership->ViewAdopted();
   Task<bool> stop = parts_.stop->AtStop();
   if (co_await stop.result()) {
-    parts_.decisions->TellStop(parts_.state->round());
+    parts_.decisions->NoteStop(parts_.state->round());
     co_return parts_.lifecycle->EndRounds(Lifecycle::Outcome::kStopped);
   }
   if (parts_.stop->Leaves()) {
@@ -100,7 +100,7 @@ uint64_t RoundLoop::DecideNextRound() {
   const uint64_t round = parts_.state->round();
   if (parts_.decisions->replays()) return parts_.decisions->Next(round);
   const uint64_t next = parts_.trainer->NextRound();
-  if (next != round + 1) parts_.decisions->TellJump(round, next);
+  if (next != round + 1) parts_.decisions->NoteJump(round, next);
   return next;
 }
 
@@ -122,7 +122,7 @@ Task<absl::Status> RoundLoop::Finish() {
       in_fleet || (parts_.state->steps() > 0 && !parts_.joiner->has_borrowed());
   parts_.checkpointer->BeginLast(parts_.trainer->AtBoundary() && own);
   // A peer that goes alone is to the others as if it had died.
-  if (!lifecycle.hurries()) parts_.trainer->Part();
+  if (!lifecycle.out_of_time()) parts_.trainer->Part();
   Task<bool> drained = parts_.drain->Run();
   co_await drained.result();
   Task<bool> saved = parts_.checkpointer->Save(/*now=*/true);

@@ -25,7 +25,7 @@ bool StopRule::EndedBehind() const {
 }
 
 bool StopRule::Leaves() const {
-  if (lifecycle_->hurries()) return true;
+  if (lifecycle_->out_of_time()) return true;
   const auto round = membership_->view().DepartureOf(spec_.self);
   // The round of a departure is the first one without this peer.
   return round && state_->round() >= *round;
@@ -52,7 +52,7 @@ Task<bool> StopRule::AtStop() {
       [this, agreed] {
         return membership_->stop().committed ||
                membership_->stop().round != agreed || abandoned_() ||
-               lifecycle_->hurries();
+               lifecycle_->out_of_time();
       },
       loop_->Now() + spec_.liveness_limit);
   // The members' own word counts where the service is gone.

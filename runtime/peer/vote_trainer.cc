@@ -123,7 +123,7 @@ Task<absl::Status> VoteTrainer::Await(std::function<bool()> here) {
   const bool ended = co_await parts_.waiter->Until(
       [this, here] {
         return here() || parts_.stop->EndedBehind() ||
-               parts_.lifecycle->hurries();
+               parts_.lifecycle->out_of_time();
       },
       parts_.loop->Now() + spec_.liveness_limit);
   if (here()) co_return absl::OkStatus();
@@ -146,7 +146,7 @@ absl::Status VoteTrainer::Stop() {
   if (!parts_.stop->EndedBehind()) {
     return parts_.lifecycle->EndRounds(Lifecycle::Outcome::kLeft);
   }
-  parts_.decisions->TellStop(parts_.state->round());
+  parts_.decisions->NoteStop(parts_.state->round());
   return parts_.lifecycle->EndRounds(Lifecycle::Outcome::kStopped);
 }
 
@@ -155,7 +155,7 @@ absl::Status VoteTrainer::EndSpent() {
       "budget_spent",
       absl::StrCat(budget_.Spent(), ", and does not pay for round ",
                    parts_.state->round()));
-  parts_.decisions->TellStop(parts_.state->round());
+  parts_.decisions->NoteStop(parts_.state->round());
   return parts_.lifecycle->EndRounds(Lifecycle::Outcome::kStopped);
 }
 

@@ -99,8 +99,8 @@ absl::Status Decisions::Read(std::string_view line) {
   return absl::OkStatus();
 }
 
-void Decisions::TellJump(uint64_t round, uint64_t next) {
-  Tell(Line("jump", round, next));
+void Decisions::NoteJump(uint64_t round, uint64_t next) {
+  Note(Line("jump", round, next));
 }
 uint64_t Decisions::Next(uint64_t round) const {
   const auto it = jumps_.find(round);
@@ -109,8 +109,8 @@ uint64_t Decisions::Next(uint64_t round) const {
   return it == jumps_.end() ? round + 1 : it->second;
 }
 
-void Decisions::TellOverlap(uint64_t round, int h) {
-  Tell(Line("overlap", round, h));
+void Decisions::NoteOverlap(uint64_t round, int h) {
+  Note(Line("overlap", round, h));
 }
 std::optional<int> Decisions::Overlap(uint64_t round) const {
   const auto it = overlaps_.find(round);
@@ -118,15 +118,15 @@ std::optional<int> Decisions::Overlap(uint64_t round) const {
   return it->second;
 }
 
-void Decisions::TellSkip(PeerId peer, ExchangeId id) {
-  Tell(Line("skip", peer.value, id));
+void Decisions::NoteSkip(PeerId peer, ExchangeId id) {
+  Note(Line("skip", peer.value, id));
 }
 bool Decisions::Skips(PeerId peer, ExchangeId id) const {
   return skips_.contains({peer, id});
 }
 
-void Decisions::TellFormat(PeerId peer, ExchangeId id, WireFormat format) {
-  Tell(Line("format", peer.value, id, static_cast<int>(format)));
+void Decisions::NoteFormat(PeerId peer, ExchangeId id, WireFormat format) {
+  Note(Line("format", peer.value, id, static_cast<int>(format)));
 }
 std::optional<WireFormat> Decisions::Format(PeerId peer, ExchangeId id) const {
   // The last line of this peer counts, up to this exchange.
@@ -137,8 +137,8 @@ std::optional<WireFormat> Decisions::Format(PeerId peer, ExchangeId id) const {
   return it->second;
 }
 
-void Decisions::TellDone(PeerId peer, uint64_t boundary, ExchangeId done) {
-  Tell(Line("done", peer.value, boundary, done));
+void Decisions::NoteDone(PeerId peer, uint64_t boundary, ExchangeId done) {
+  Note(Line("done", peer.value, boundary, done));
 }
 // Without a line all exchanges that were due were complete, and a replay waits
 // for them.
@@ -149,13 +149,13 @@ std::optional<ExchangeId> Decisions::Done(PeerId peer,
   return it->second;
 }
 
-void Decisions::TellAllReduce(size_t index) { Tell(Line("all-reduce", index)); }
-void Decisions::TellMembers(uint64_t round) {
-  Tell(Line("members", round));
+void Decisions::NoteAllReduce(size_t index) { Note(Line("all-reduce", index)); }
+void Decisions::NoteMembers(uint64_t round) {
+  Note(Line("members", round));
   // No line follows this one, so the log says by its end why it cannot be
   // replayed.
   members_ = true;
 }
-void Decisions::TellStop(uint64_t round) { Tell(Line("stop", round)); }
+void Decisions::NoteStop(uint64_t round) { Note(Line("stop", round)); }
 
 }  // namespace gossamer

@@ -37,37 +37,37 @@ class Decisions {
   bool replays() const { return replays_; }
 
   // Notes that another round than the next one comes after `round`.
-  void TellJump(uint64_t round, uint64_t next);
+  void NoteJump(uint64_t round, uint64_t next);
   uint64_t Next(uint64_t round) const;
   // Notes h from this round on.
-  void TellOverlap(uint64_t round, int h);
+  void NoteOverlap(uint64_t round, int h);
   std::optional<int> Overlap(uint64_t round) const;
   // Notes an exchange of the row without a payload of this end.
-  void TellSkip(PeerId peer, ExchangeId id);
+  void NoteSkip(PeerId peer, ExchangeId id);
   bool Skips(PeerId peer, ExchangeId id) const;
   // Notes the format of payloads from exchange `id` on.
-  void TellFormat(PeerId peer, ExchangeId id, WireFormat format);
+  void NoteFormat(PeerId peer, ExchangeId id, WireFormat format);
   std::optional<WireFormat> Format(PeerId peer, ExchangeId id) const;
   // Notes that only exchanges with `peer` below `done` were complete after this
   // boundary, though others were due.
-  void TellDone(PeerId peer, uint64_t boundary, ExchangeId done);
+  void NoteDone(PeerId peer, uint64_t boundary, ExchangeId done);
   std::optional<ExchangeId> Done(PeerId peer, uint64_t boundary) const;
   // Notes the all-reduce that was taken, by its place in AllReduce::Names().
-  void TellAllReduce(size_t index);
+  void NoteAllReduce(size_t index);
   std::optional<size_t> all_reduce() const { return all_reduce_; }
   // Notes that members came or went in this round: the rounds after it depend
   // on the messages under way then.  A log with such a line is not replayed, so
   // it is the last one.
-  void TellMembers(uint64_t round);
+  void NoteMembers(uint64_t round);
   // Notes that the run was stopped before this round.
-  void TellStop(uint64_t round);
+  void NoteStop(uint64_t round);
   uint64_t stop() const { return stop_; }
 
  private:
   using Place = std::pair<PeerId, uint64_t>;
 
   absl::Status Read(std::string_view line);
-  void Tell(const std::string& line) const {
+  void Note(const std::string& line) const {
     if (!members_ && write_) write_(line);
   }
 

@@ -136,7 +136,7 @@ absl::StatusOr<int> Run(const ServiceOptions& options) {
 
   GOSSAMER_ASSIGN_OR_RETURN(
       const std::shared_ptr<const CertificateFolder> certificates,
-      OpenDoor(options.exposure, options.listen));
+      OpenCertificates(options.exposure, options.listen));
   GOSSAMER_ASSIGN_OR_RETURN(
       std::unique_ptr<Store> store,
       OpenStore(options.store, options.fleet.run_id, NameOf(options.listen)));

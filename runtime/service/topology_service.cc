@@ -19,7 +19,7 @@ namespace {
 // The most connections, half of them of one host, on which no caller has proved
 // yet to be of the run.  A fleet on one machine opens as many at once as it has
 // peers.
-constexpr size_t kMostStrangers = 1024;
+constexpr size_t kMostUnauthenticated = 1024;
 
 grpc::ServerUnaryReactor* Finish(grpc::CallbackServerContext* context,
                                  const absl::Status& status) {
@@ -40,7 +40,7 @@ TopologyService::TopologyService(
       log_(std::move(log)),
       events_(std::make_shared<ServiceEvents>(log_)),
       certificates_(std::move(certificates)),
-      gate_(std::make_shared<StrangerGate>(kMostStrangers)) {}
+      gate_(std::make_shared<AdmissionGate>(kMostUnauthenticated)) {}
 
 absl::StatusOr<std::unique_ptr<TopologyService>> TopologyService::Create(
     FleetOptions options, std::unique_ptr<Store> store, Clock clock, Log log,
@@ -81,7 +81,7 @@ absl::Status TopologyService::TakeOver() {
           [this](const FleetRecord& record) { return store_->Save(record); },
           clock_, log_, events_));
   MutexLock lock(&mu_);
-  if (!stands_by_.ok()) events_->Tell("active", "this replica serves now");
+  if (!stands_by_.ok()) events_->Report("active", "this replica serves now");
   stands_by_ = absl::OkStatus();
   plane_ = std::move(plane);
   serials_.clear();  // another instance may have heard newer ones
@@ -97,20 +97,20 @@ void TopologyService::StandBy(const absl::Status& why) {
   const bool news = absl::IsAlreadyExists(why)
                         ? stands_by_ != why
                         : stands_by_.ok() || absl::IsAlreadyExists(stands_by_);
-  if (news) events_->Tell("stands_by", std::string(why.message()));
+  if (news) events_->Report("stands_by", std::string(why.message()));
   stands_by_ = why;
 }
 
-void TopologyService::TellTrust() {
+void TopologyService::ReportTrust() {
   if (certificates_ == nullptr) return;
   const std::string problem = certificates_->Problem();
   MutexLock lock(&mu_);
   if (!problem.empty() && problem != trust_problem_) {
-    events_->Tell("trust_unread", problem);
+    events_->Report("trust_unread", problem);
   }
   trust_problem_ = problem;
   const std::string expiry = certificates_->TakeExpiryWarning();
-  if (!expiry.empty()) events_->Tell("certificate_expires", expiry);
+  if (!expiry.empty()) events_->Report("certificate_expires", expiry);
 }
 
 void TopologyService::NoteSerial(const grpc::CallbackServerContext& context,
@@ -149,8 +149,8 @@ void TopologyService::EvictRevoked() {
 }
 
 absl::StatusOr<TopologyService::Progress> TopologyService::Tick() {
-  TellStrangers();
-  TellTrust();
+  ReportUnauthenticated();
+  ReportTrust();
   EvictRevoked();
   const absl::Status held = store_->Held();
   bool was_active = false;
@@ -196,18 +196,18 @@ absl::Status TopologyService::Admit(const grpc::CallbackServerContext& context,
         now);
   }
   if (admitted.ok()) return admitted;
-  events_->TellSeldom("call_refused", now,
-                      absl::StrCat("from ", context.peer(), ": ",
-                                   PlainText(admitted.message())));
+  events_->ReportSeldom("call_refused", now,
+                        absl::StrCat("from ", context.peer(), ": ",
+                                     PlainText(admitted.message())));
   return admitted;
 }
 
-void TopologyService::TellStrangers() {
+void TopologyService::ReportUnauthenticated() {
   const uint64_t refused = gate_->refused();
   MutexLock lock(&mu_);
-  events_->TellSparingly("strangers_refused", refused,
-                         "connections so far: as many were open as may be on "
-                         "which nobody had proved to be of the run");
+  events_->ReportSparingly("strangers_refused", refused,
+                           "connections so far: as many were open as may be on "
+                           "which nobody had proved to be of the run");
 }
 
 // Signs the parts of an answer that are believed whoever passes them on: views,

@@ -22,7 +22,7 @@
 #include "runtime/identity/certificate_folder.h"
 #include "runtime/service/access.h"
 #include "runtime/service/store.h"
-#include "runtime/transport/grpc/stranger_gate.h"
+#include "runtime/transport/grpc/admission_gate.h"
 #include "topology/fleet/control_plane.h"
 #include "topology/fleet/service_event.h"
 
@@ -51,7 +51,7 @@ class TopologyService final : public wire::Topology::CallbackService {
   absl::StatusOr<Progress> Tick() ABSL_LOCKS_EXCLUDED(mu_);
 
   // The gate of a server of this service, before any byte is read.
-  const std::shared_ptr<StrangerGate>& gate() const { return gate_; }
+  const std::shared_ptr<AdmissionGate>& gate() const { return gate_; }
 
   grpc::ServerUnaryReactor* Register(grpc::CallbackServerContext* context,
                                      const wire::RegisterRequest* request,
@@ -99,8 +99,8 @@ class TopologyService final : public wire::Topology::CallbackService {
                   const absl::StatusOr<Certificate>& caller)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EvictRevoked() ABSL_LOCKS_EXCLUDED(mu_);
-  void TellStrangers() ABSL_LOCKS_EXCLUDED(mu_);
-  void TellTrust() ABSL_LOCKS_EXCLUDED(mu_);
+  void ReportUnauthenticated() ABSL_LOCKS_EXCLUDED(mu_);
+  void ReportTrust() ABSL_LOCKS_EXCLUDED(mu_);
 
   const FleetOptions options_;
   const std::unique_ptr<Store> store_;
@@ -109,7 +109,7 @@ class TopologyService final : public wire::Topology::CallbackService {
   // Used under mu_ only, which clang 14 does not check of a shared pointer.
   const std::shared_ptr<ServiceEvents> events_;
   const std::shared_ptr<const CertificateFolder> certificates_;
-  const std::shared_ptr<StrangerGate> gate_;
+  const std::shared_ptr<AdmissionGate> gate_;
   Mutex mu_;
   std::unique_ptr<ControlPlane> plane_ ABSL_GUARDED_BY(mu_)
       ABSL_PT_GUARDED_BY(mu_);  // null: this instance stands by

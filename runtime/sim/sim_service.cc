@@ -87,7 +87,7 @@ class SimService::Calls final : public TopologyCalls {
           absl::Status status = absl::UnavailableError("connection refused");
           if (service->plane_) {
             status = (service->plane_.get()->*method)(request, response);
-            service->Told(request, status);
+            service->OnAnswered(request, status);
             service->Watch();
           }
           // An answer that is lost leaves the service changed: the client must
@@ -181,7 +181,7 @@ void SimService::LoseDisk() {
   disk_.reset();
 }
 
-void SimService::TellMembers() const {
+void SimService::ReportMembers() const {
   if (!plane_) return;
   for (const MemberRecord& m : fleet()->record().members) {
     log_(absl::StrFormat("peer %d: standing %d%s%s%s, resumes from %d",
@@ -194,15 +194,15 @@ void SimService::TellMembers() const {
 
 // The observer hears also of a call that could not be saved: the service has
 // seen it.
-void SimService::Told(const wire::RegisterRequest& request,
-                      const absl::Status& status) {
+void SimService::OnAnswered(const wire::RegisterRequest& request,
+                            const absl::Status& status) {
   if (options_.observer && (status.ok() || absl::IsUnavailable(status))) {
     options_.observer->Registered(request, loop_.Now());
   }
 }
 
-void SimService::Told(const wire::HeartbeatRequest& request,
-                      const absl::Status& status) {
+void SimService::OnAnswered(const wire::HeartbeatRequest& request,
+                            const absl::Status& status) {
   if (status.ok() || absl::IsUnavailable(status)) {
     if (options_.observer) options_.observer->Heard(request, loop_.Now());
     views_known_.emplace(request.boot_id(), request.view_epoch());

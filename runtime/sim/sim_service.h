@@ -66,7 +66,7 @@ class SimService {
   bool up() const { return plane_ != nullptr; }
   const Fleet* fleet() const { return plane_ ? &plane_->fleet() : nullptr; }
   // Logs one line on each member.
-  void TellMembers() const;
+  void ReportMembers() const;
   // Keeps a copy of the record as it is now.
   void BackUp() { backup_ = disk_; }
   void RequestStop();
@@ -90,8 +90,10 @@ class SimService {
   void Tick();
   bool Lost();
   void Count(std::string_view fault) const;
-  void Told(const wire::RegisterRequest& request, const absl::Status& status);
-  void Told(const wire::HeartbeatRequest& request, const absl::Status& status);
+  void OnAnswered(const wire::RegisterRequest& request,
+                  const absl::Status& status);
+  void OnAnswered(const wire::HeartbeatRequest& request,
+                  const absl::Status& status);
   void Watch();
   bool MayForget() const;
 

@@ -12,7 +12,7 @@ double Interval(const std::vector<RoundMetrics>& rounds, size_t i) {
 
 // Returns whether another process wrote this round: its counter of bytes began
 // again at 0.
-bool NewLife(const std::vector<RoundMetrics>& rounds, size_t i) {
+bool NewIncarnation(const std::vector<RoundMetrics>& rounds, size_t i) {
   return rounds[i].bytes_sent < rounds[i - 1].bytes_sent;
 }
 
@@ -42,7 +42,7 @@ std::vector<Elapsed> ElapsedOf(const std::vector<RoundMetrics>& rounds) {
       all.push_back({0, bytes});
       continue;
     }
-    const bool anew = NewLife(rounds, i);
+    const bool anew = NewIncarnation(rounds, i);
     const double seconds = Interval(rounds, i);
     // A clock that was set back gives an interval of 0 or less.
     const bool pause = anew || seconds <= 0 || seconds > longest;

@@ -68,7 +68,7 @@ void LineFile::Add(std::string_view line) {
   buffer_.push_back('\n');
 }
 
-absl::Status LineFile::BeginAnew() {
+absl::Status LineFile::StartFile() {
   // The rename comes first, so that a crash between the two loses no line.
   const std::string before = path_ + ".1";
   if (::rename(path_.c_str(), before.c_str()) != 0) {
@@ -94,7 +94,7 @@ absl::Status LineFile::Flush() {
   if (limit_ != 0 && size_ > 0 &&
       static_cast<uint64_t>(size_) + buffer_.size() > limit_ / 2) {
     // Without room for a new file the old one is written on.
-    BeginAnew().IgnoreError();
+    StartFile().IgnoreError();
   }
   const std::string lines = std::exchange(buffer_, {});
   for (size_t done = 0; done < lines.size();) {

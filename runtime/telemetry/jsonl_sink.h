@@ -46,7 +46,7 @@ class LineFile {
  private:
   LineFile(std::string path, LogLimit limit, int fd, int64_t size)
       : path_(std::move(path)), limit_(limit), fd_(fd), size_(size) {}
-  absl::Status BeginAnew();
+  absl::Status StartFile();
 
   const std::string path_;
   const LogLimit limit_;

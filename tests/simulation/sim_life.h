@@ -120,7 +120,7 @@ class SimLife final : private MetricsSink {
   // Checks the invariants of its edges; called after each of its events.
   void Check();
   // Writes the state of its edges to the trace.
-  void TellEdges();
+  void ReportEdges();
 
  private:
   class Compute;

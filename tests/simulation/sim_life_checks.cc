@@ -127,7 +127,7 @@ void SimLife::CheckView() {
   }
 }
 
-void SimLife::TellEdges() {
+void SimLife::ReportEdges() {
   if (!peer_) return;
   peer_->neighborhood().VisitEdges([this](const Edge& edge) {
     const auto& s = edge.state();

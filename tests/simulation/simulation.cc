@@ -81,7 +81,7 @@ void Simulation::Violation(const std::string& what) {
   if (!trace_) return;
   service_.TellMembers();
   for (const Seat& seat : seats_) {
-    if (seat.life) seat.life->TellEdges();
+    if (seat.life) seat.life->ReportEdges();
   }
 }
 

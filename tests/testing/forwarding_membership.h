@@ -30,7 +30,7 @@ class ForwardingMembership : public Membership {
     return fleet_->fleet_busy();
   }
   StopState stop() const override { return fleet_->stop(); }
-  void TookUpView() override { fleet_->TookUpView(); }
+  void ViewAdopted() override { fleet_->ViewAdopted(); }
   void BeginRound(uint64_t round) override { fleet_->BeginRound(round); }
   void AcknowledgeStop(uint64_t round) override {
     fleet_->AcknowledgeStop(round);

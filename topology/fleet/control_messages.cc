@@ -59,8 +59,8 @@ std::string_view NameOf(Standing standing) {
 
 Registration RegistrationOf(const wire::RegisterRequest& request) {
   Registration r;
-  r.versions = VersionRange::Told(request.oldest_protocol_version(),
-                                  request.protocol_version());
+  r.versions = VersionRange::Stated(request.oldest_protocol_version(),
+                                    request.protocol_version());
   r.run_id = request.run_id();
   r.peer_id = {request.peer_id()};
   r.boot_id = request.boot_id();

@@ -61,7 +61,7 @@ ControlPlane::Progress ControlPlane::Tick() {
   const absl::Time now = clock_();
   fleet_->Tick(now);
   survey_.Tick(now);
-  TellNotes();
+  ReportNotes();
   // A save that failed is tried again at the next event or tick; nothing that
   // it would have made durable has been answered meanwhile.
   Save().IgnoreError();
@@ -77,12 +77,12 @@ ControlPlane::Progress ControlPlane::Tick() {
   return progress;
 }
 
-void ControlPlane::TellNotes() {
+void ControlPlane::ReportNotes() {
   for (const std::string& note : fleet_->TakeNotes()) log_(note);
 }
 
 absl::Status ControlPlane::Save() {
-  TellNotes();
+  ReportNotes();
   // Most heartbeats change nothing that is saved, so most need no write.
   if (fleet_->version() == saved_version_ || SeededBug("answer-unsaved")) {
     return absl::OkStatus();
@@ -94,12 +94,13 @@ absl::Status ControlPlane::Save() {
   if (!saved.ok()) {
     // Once until a save succeeds again: every heartbeat of the fleet comes by
     // here.
-    if (!std::exchange(unsaved_told_, true)) {
-      events_->Tell("save_failed", std::string(saved.message()));
+    if (!std::exchange(unsaved_reported_, true)) {
+      events_->Report("save_failed", std::string(saved.message()));
     }
     return absl::UnavailableError(saved.message());
   }
-  if (std::exchange(unsaved_told_, false)) events_->Tell("saves_again", "");
+  if (std::exchange(unsaved_reported_, false))
+    events_->Report("saves_again", "");
   LogChanges(saved_);
   saved_ = fleet_->record();
   saved_version_ = fleet_->version();
@@ -192,7 +193,7 @@ absl::Status ControlPlane::CheckRun(const std::string& run_id) const {
 // plain line, and the lines are throttled.
 absl::Status ControlPlane::Refuse(std::string_view call,
                                   const absl::Status& why) {
-  events_->TellSeldom(
+  events_->ReportSeldom(
       "request_refused", clock_(),
       absl::StrCat(std::string(call), ": ", PlainText(why.message())));
   return why;
@@ -208,9 +209,9 @@ absl::Status ControlPlane::Register(const wire::RegisterRequest& request,
     // A peer that waits asks again by itself; one that is refused needs a
     // person.
     if (absl::IsUnavailable(id.status())) {
-      events_->TellSeldom("peer_waits", clock_(), what);
+      events_->ReportSeldom("peer_waits", clock_(), what);
     } else {
-      events_->TellSeldom("peer_refused", clock_(), what);
+      events_->ReportSeldom("peer_refused", clock_(), what);
     }
     return id.status();
   }

@@ -88,7 +88,7 @@ class ControlPlane {
   void LogChanges(const FleetRecord& before);
   void LogStanding(const MemberRecord& before, const MemberRecord& after);
   std::string WhyEvicted(PeerId id) const;
-  void TellNotes();
+  void ReportNotes();
 
   const Clock clock_;
   const Log log_;
@@ -97,7 +97,7 @@ class ControlPlane {
   LinkSurvey survey_;
   FleetRecord saved_;
   uint64_t saved_version_ = 0;
-  bool unsaved_told_ = false;
+  bool unsaved_reported_ = false;
   const std::shared_ptr<ServiceEvents> events_;
 };
 

@@ -1,7 +1,7 @@
 // A peer's knowledge of its fleet: the view, the fleet's round, when to stop.
 //
 // A fleet whose members never change needs nothing of outside(), Rejoin(),
-// BeginAnew(), TookUpView(), RequestLeave() and Suspect().
+// RenewIncarnation(), ViewAdopted(), RequestLeave() and Suspect().
 //
 // The round loop reads it at round boundaries and never waits for it once it
 // trains: with the service gone it goes on with the last view.  Knows nothing
@@ -90,7 +90,7 @@ class Membership {
   virtual StopState stop() const = 0;
   // This peer goes on from view() and has read all that it needed to begin
   // there.  Until then it may be sent to begin elsewhere.  Every round; cheap.
-  virtual void TookUpView() {}
+  virtual void ViewAdopted() {}
   // From here on this peer cannot stop before the end of `round`.  Every
   // round; cheap.
   virtual void BeginRound(uint64_t round) = 0;
@@ -111,7 +111,7 @@ class Membership {
   // As Rejoin(), for a member whose parameters are spoilt, though it is in the
   // view: as after a crash that lost the disk, donors() will come.  False if
   // this fleet has no way to do it, or does not know this peer now.
-  virtual bool BeginAnew() { return false; }
+  virtual bool RenewIncarnation() { return false; }
   // Asks to leave in good order: a view will have this peer as a departure, or
   // the fleet stops as a whole if it cannot be without this peer.
   virtual void RequestLeave() {}
@@ -127,8 +127,8 @@ class Membership {
   // comes.
   virtual std::optional<SurveyTask> survey() const { return std::nullopt; }
   // Reports the result of a task; nullopt: the measurement failed.
-  virtual void TellMeasured(uint64_t number,
-                            std::optional<LinkMeasurement> measured) {}
+  virtual void ReportMeasured(uint64_t number,
+                              std::optional<LinkMeasurement> measured) {}
   // Kept and sent with the next heartbeat; cheap.
   virtual void Report(const PeerReport& report) = 0;
   // Called on the loop whenever something above may have changed, until its

@@ -12,7 +12,7 @@
 #include "proto/etcd.grpc.pb.h"
 #include "runtime/identity/certificate.h"
 #include "runtime/identity/certificate_folder.h"
-#include "runtime/transport/grpc/replicas.h"
+#include "runtime/transport/grpc/instance_calls.h"
 
 namespace gossamer {
 namespace {
@@ -78,16 +78,16 @@ class EtcdClient::Stubs {
         folder_(std::move(folder)),
         limit_(limit),
         pems_(std::move(pems)),
-        replicas_(endpoints_, [this](const std::string& endpoint) {
+        instances_(endpoints_, [this](const std::string& endpoint) {
           MutexLock lock(&mu_);
           return MakeChannel(endpoint, CredentialsOf(pems_));
         }) {}
 
-  absl::Status Ask(const Replicas::Call& call) {
+  absl::Status Ask(const InstanceCalls::Call& call) {
     // An error here is no reason to stop: the certificates that were read
     // before may still be good.
     const absl::Status read = ReadAgain();
-    const grpc::Status status = replicas_.Ask(limit_, call);
+    const grpc::Status status = instances_.Ask(limit_, call);
     if (status.ok()) return absl::OkStatus();
     return absl::UnavailableError(
         absl::StrCat("etcd at ", endpoints_, ": ", status.error_message(),
@@ -107,7 +107,7 @@ class EtcdClient::Stubs {
       if (now == pems_) return absl::OkStatus();
       pems_ = std::move(now);
     }
-    replicas_.Forget();
+    instances_.Forget();
     return absl::OkStatus();
   }
 
@@ -116,7 +116,7 @@ class EtcdClient::Stubs {
   const absl::Duration limit_;
   Mutex mu_;
   Pems pems_ ABSL_GUARDED_BY(mu_);
-  Replicas replicas_;
+  InstanceCalls instances_;
 };
 
 EtcdClient::EtcdClient(std::unique_ptr<Stubs> stubs)

@@ -60,8 +60,8 @@ GrpcIo::GrpcIo(GrpcStreamOwner* owner, const GrpcOptions& options)
                            options.stream_window_bytes)),
       tls_(options.certificates),
       dial_credentials_(tls_.Channel(Role::kPeer)),
-      gate_(std::make_shared<StrangerGate>(
-          static_cast<size_t>(options.max_strangers), kMostOfOnePeer)),
+      gate_(std::make_shared<AdmissionGate>(
+          static_cast<size_t>(options.max_unauthenticated), kMostOfOnePeer)),
       all_bytes_(std::make_shared<ByteBudget>(options.max_bytes_in_flight)) {}
 
 GrpcIo::~GrpcIo() { Shutdown(); }

@@ -21,10 +21,10 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "runtime/base/real_loop.h"
+#include "runtime/transport/grpc/admission_gate.h"
 #include "runtime/transport/grpc/grpc_stream.h"
 #include "runtime/transport/grpc/grpc_transport.h"
 #include "runtime/transport/grpc/socket_tuning.h"
-#include "runtime/transport/grpc/stranger_gate.h"
 #include "runtime/transport/grpc/tls.h"
 
 namespace gossamer {
@@ -74,7 +74,7 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
   const SocketTuning tuning_;
   const TlsCredentials tls_;
   const std::shared_ptr<grpc::ChannelCredentials> dial_credentials_;
-  const std::shared_ptr<StrangerGate> gate_;
+  const std::shared_ptr<AdmissionGate> gate_;
   const std::shared_ptr<ByteBudget> all_bytes_;
   int port_ = 0;
   grpc::AsyncGenericService service_;

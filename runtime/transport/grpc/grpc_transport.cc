@@ -29,12 +29,12 @@ absl::Status Validate(const GrpcOptions& options) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "options.lanes: %d is not in 1 to %d", options.lanes, kMaxLanes));
   }
-  if (options.max_strangers < 2) {
+  if (options.max_unauthenticated < 2) {
     // A neighbour counts as unauthenticated until its hello, and half of the
     // places are for one host: with fewer than two, none could connect.
     return absl::InvalidArgumentError(absl::StrFormat(
-        "options.max_strangers: %d; a peer that connects is one at first",
-        options.max_strangers));
+        "options.max_unauthenticated: %d; a peer that connects is one at first",
+        options.max_unauthenticated));
   }
   if (options.certificates != nullptr) {
     const Identity self{

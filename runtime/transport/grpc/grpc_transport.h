@@ -71,7 +71,7 @@ struct GrpcOptions {
   int max_connections_per_peer = 4;
   // The most connections whose other end has not yet proved to be a neighbour,
   // half of them from one host.
-  int max_strangers = 128;
+  int max_unauthenticated = 128;
 
   // The time for the handshake, for opening a stream on a connection, and for
   // the hello of a stream.

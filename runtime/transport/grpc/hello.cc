@@ -68,7 +68,7 @@ absl::StatusOr<TransportHello> DecodeHello(std::span<const std::byte> bytes) {
     return absl::DataLossError(
         absl::StrFormat("a hello has versions %d to %d", oldest, newest));
   }
-  hello.versions = VersionRange::Told(oldest, newest);
+  hello.versions = VersionRange::Stated(oldest, newest);
   hello.self = PeerId{Get<uint64_t>(bytes, 8)};
   hello.target = PeerId{Get<uint64_t>(bytes, 16)};
   hello.attempt = Get<uint64_t>(bytes, 24);

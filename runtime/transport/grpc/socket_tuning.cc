@@ -74,7 +74,7 @@ int Ask(int64_t in_flight, int64_t most, int64_t tuned) {
 }
 
 struct Mutator : grpc_socket_mutator {
-  Mutator(SocketTuning t, std::shared_ptr<StrangerGate> g)
+  Mutator(SocketTuning t, std::shared_ptr<AdmissionGate> g)
       : tuning(std::move(t)), gate(std::move(g)) {
     grpc_socket_mutator_init(this, &kTable);
   }
@@ -106,12 +106,12 @@ struct Mutator : grpc_socket_mutator {
   static constexpr grpc_socket_mutator_vtable kTable = {nullptr, Compare,
                                                         Destroy, Mutate};
   const SocketTuning tuning;
-  const std::shared_ptr<StrangerGate> gate;
+  const std::shared_ptr<AdmissionGate> gate;
 };
 
 class TuningOption final : public grpc::ServerBuilderOption {
  public:
-  TuningOption(SocketTuning tuning, std::shared_ptr<StrangerGate> gate)
+  TuningOption(SocketTuning tuning, std::shared_ptr<AdmissionGate> gate)
       : tuning_(std::move(tuning)), gate_(std::move(gate)) {}
   void UpdateArguments(grpc::ChannelArguments* arguments) override {
     arguments->SetSocketMutator(new Mutator(tuning_, gate_));
@@ -121,7 +121,7 @@ class TuningOption final : public grpc::ServerBuilderOption {
 
  private:
   const SocketTuning tuning_;
-  const std::shared_ptr<StrangerGate> gate_;
+  const std::shared_ptr<AdmissionGate> gate_;
 };
 
 }  // namespace
@@ -172,7 +172,7 @@ void AddTuning(const SocketTuning& tuning, grpc::ChannelArguments* arguments) {
   arguments->SetSocketMutator(new Mutator(tuning, nullptr));
 }
 
-void AddTuning(const SocketTuning& tuning, std::shared_ptr<StrangerGate> gate,
+void AddTuning(const SocketTuning& tuning, std::shared_ptr<AdmissionGate> gate,
                grpc::ServerBuilder* builder) {
   builder->SetOption(std::make_unique<TuningOption>(tuning, std::move(gate)));
 }

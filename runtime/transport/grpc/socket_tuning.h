@@ -12,7 +12,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/transport/grpc/stranger_gate.h"
+#include "runtime/transport/grpc/admission_gate.h"
 
 namespace gossamer {
 
@@ -44,7 +44,7 @@ void ApplyTuning(int fd, const SocketTuning& tuning);
 // Applies `tuning` to every socket of a channel, or of a server that accepts
 // only the connections that `gate` admits.
 void AddTuning(const SocketTuning& tuning, grpc::ChannelArguments* arguments);
-void AddTuning(const SocketTuning& tuning, std::shared_ptr<StrangerGate> gate,
+void AddTuning(const SocketTuning& tuning, std::shared_ptr<AdmissionGate> gate,
                grpc::ServerBuilder* builder);
 
 }  // namespace gossamer

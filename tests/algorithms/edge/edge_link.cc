@@ -136,7 +136,7 @@ int EdgeLink::Alive() const {
 
 void EdgeLink::Tick(int64_t now, std::array<bool, 2> awake) {
   if (Alive() == 0 && now >= closed_until_) Dial(now);
-  TellUps(now, awake);
+  ReportUps(now, awake);
   for (Connection& c : connections_) {
     const int first = static_cast<int>(draws_.Below(2));
     for (int s : {first, 1 - first}) {
@@ -144,14 +144,14 @@ void EdgeLink::Tick(int64_t now, std::array<bool, 2> awake) {
       if (awake[1 - s] && known && now >= stalled_until_[s]) Deliver(c, s, now);
     }
   }
-  TellDowns(now, awake);
+  ReportDowns(now, awake);
   connections_.remove_if([](const Connection& c) {
     return !c.alive && !c.up[0] && !c.up[1] && c.queue[0].empty() &&
            c.queue[1].empty();
   });
 }
 
-void EdgeLink::TellUps(int64_t now, std::array<bool, 2> awake) {
+void EdgeLink::ReportUps(int64_t now, std::array<bool, 2> awake) {
   for (Connection& c : connections_) {
     for (int e : {0, 1}) {
       if (!c.alive || c.up[e] || !awake[e] || now < c.up_at[e]) continue;
@@ -163,7 +163,7 @@ void EdgeLink::TellUps(int64_t now, std::array<bool, 2> awake) {
   }
 }
 
-void EdgeLink::TellDowns(int64_t now, std::array<bool, 2> awake) {
+void EdgeLink::ReportDowns(int64_t now, std::array<bool, 2> awake) {
   for (Connection& c : connections_) {
     for (int e : {0, 1}) {
       if (!c.up[e] || !awake[e] || now < c.down_at[e]) continue;

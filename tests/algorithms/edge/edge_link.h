@@ -115,8 +115,8 @@ class EdgeLink {
   };
 
   void Kill(Connection& c, int64_t now);
-  void TellUps(int64_t now, std::array<bool, 2> awake);
-  void TellDowns(int64_t now, std::array<bool, 2> awake);
+  void ReportUps(int64_t now, std::array<bool, 2> awake);
+  void ReportDowns(int64_t now, std::array<bool, 2> awake);
   void Deliver(Connection& c, int sender, int64_t now);
   int Alive() const;
   void CheckBounds();

@@ -530,18 +530,21 @@ TEST(FileLockTest, OneAtATimeHoldsIt) {
 }
 
 TEST(OpenDoorTest, BeyondThisMachineNeedsCertificatesOrAWord) {
-  EXPECT_TRUE(OpenDoor({}, "127.0.0.1:7700").ok());
-  EXPECT_TRUE(OpenDoor({}, "localhost:7700").ok());
-  EXPECT_THAT(OpenDoor({}, "10.0.0.1:7700").status().message(),
+  EXPECT_TRUE(OpenCertificates({}, "127.0.0.1:7700").ok());
+  EXPECT_TRUE(OpenCertificates({}, "localhost:7700").ok());
+  EXPECT_THAT(OpenCertificates({}, "10.0.0.1:7700").status().message(),
               HasSubstr("--insecure"));
-  EXPECT_FALSE(OpenDoor({}, "127.evil.org:7700").ok());
-  EXPECT_EQ(*OpenDoor({.certificates = "", .insecure = true}, "10.0.0.1:7700"),
+  EXPECT_FALSE(OpenCertificates({}, "127.evil.org:7700").ok());
+  EXPECT_EQ(*OpenCertificates({.certificates = "", .insecure = true},
+                              "10.0.0.1:7700"),
             nullptr);
   EXPECT_FALSE(
-      OpenDoor({.certificates = "x", .insecure = true}, "10.0.0.1:1").ok());
-  EXPECT_THAT(
-      OpenDoor({.certificates = "/nowhere"}, "10.0.0.1:1").status().message(),
-      HasSubstr("--certs: /nowhere/ca.pem"));
+      OpenCertificates({.certificates = "x", .insecure = true}, "10.0.0.1:1")
+          .ok());
+  EXPECT_THAT(OpenCertificates({.certificates = "/nowhere"}, "10.0.0.1:1")
+                  .status()
+                  .message(),
+              HasSubstr("--certs: /nowhere/ca.pem"));
 }
 
 }  // namespace

@@ -197,7 +197,7 @@ TEST(TopologyClientTest, AMemberThatBeginsAnewGetsDonorsAndAView) {
   TemporaryFolder folder;
   Service service(folder.path() + "/fleet.sqlite", 2);
   Peer unknown("127.0.0.1:1", 1, 10);  // no service answers there
-  unknown.Do([](TopologyClient& c) { EXPECT_FALSE(c.BeginAnew()); });
+  unknown.Do([](TopologyClient& c) { EXPECT_FALSE(c.RenewIncarnation()); });
   Peer one(service.address(), 1, 11), two(service.address(), 2, 12);
   ASSERT_TRUE(one.WaitForView(1));
   ASSERT_TRUE(two.WaitForView(1));
@@ -210,7 +210,7 @@ TEST(TopologyClientTest, AMemberThatBeginsAnewGetsDonorsAndAView) {
   report.spoilt = 1;
   one.Do([&](TopologyClient& c) {
     c.Report(report);
-    EXPECT_TRUE(c.BeginAnew());
+    EXPECT_TRUE(c.RenewIncarnation());
     EXPECT_EQ(c.view().epoch, 0u);
   });
   ASSERT_TRUE(one.Wait([](const Peer& p) { return p.donors_ == 1; }));
@@ -478,7 +478,7 @@ TEST(TopologyClientTest, AServiceThatForgotARestartTakesThePeerBack) {
   ASSERT_TRUE(second.Wait([](const Peer& p) { return p.donors_ > 0; }));
   second.Do([](TopologyClient& c) { c.SetReady(); });
   ASSERT_TRUE(second.WaitForView(1));
-  second.Do([](TopologyClient& c) { c.TookUpView(); });
+  second.Do([](TopologyClient& c) { c.ViewAdopted(); });
   service.reset();
   uint64_t epoch = 0;
   second.Wait([&](const Peer& p) {
@@ -503,7 +503,7 @@ TEST(TopologyClientTest, AServiceThatHasLostItsStateIsHandedTheView) {
   ASSERT_TRUE(first.WaitForView(1));
   ASSERT_TRUE(second.WaitForView(1));
   for (Peer* p : {&first, &second}) {
-    p->Do([](TopologyClient& c) { c.TookUpView(); });
+    p->Do([](TopologyClient& c) { c.ViewAdopted(); });
   }
   service.reset();
   service.emplace(folder.path() + "/b.sqlite", 2, port);
@@ -543,7 +543,7 @@ TEST(TopologyClientTest, WhoStillReadsItsCheckpointIsSentToItAgain) {
     }));
     if (other_trains) {
       first.Do([](TopologyClient& c) {
-        c.TookUpView();
+        c.ViewAdopted();
         c.BeginRound(6);
         PeerReport report;
         report.round = 6;

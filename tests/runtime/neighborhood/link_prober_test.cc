@@ -98,7 +98,7 @@ TEST_F(LinkProberTest, WaitsForAConnectionAndOutlivesItsLoss) {
 TEST_F(LinkProberTest, SilenceIsNoMeasurement) { EXPECT_FALSE(Measure()); }
 
 TEST_F(LinkProberTest, AsksAThirdOne) {
-  a_.prober.SetOnTold([&](PeerId target) {
+  a_.prober.SetOnAnswer([&](PeerId target) {
     EXPECT_EQ(target, kC);
     ++told_;
   });

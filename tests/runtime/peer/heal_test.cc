@@ -61,7 +61,7 @@ class ClinicMembership final : public ForwardingMembership {
     clinic_->furthest = std::max(clinic_->furthest, round);
     ForwardingMembership::BeginRound(round);
   }
-  bool BeginAnew() override {
+  bool RenewIncarnation() override {
     clinic_->patient = self_;
     clinic_->Tell();
     return true;

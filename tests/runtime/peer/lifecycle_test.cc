@@ -22,10 +22,10 @@ const std::map<std::pair<State, Event>, State> kLegal = {
     {{State::kJoining, Event::kAdmitted}, State::kTraining},
     {{State::kJoining, Event::kTimeUp}, State::kDeparting},
     {{State::kJoining, Event::kRoundsOver}, State::kDraining},
-    {{State::kTraining, Event::kBeganAnew}, State::kJoining},
+    {{State::kTraining, Event::kNewIncarnation}, State::kJoining},
     {{State::kTraining, Event::kTimeUp}, State::kDeparting},
     {{State::kTraining, Event::kRoundsOver}, State::kDraining},
-    {{State::kDeparting, Event::kBeganAnew}, State::kDeparting},
+    {{State::kDeparting, Event::kNewIncarnation}, State::kDeparting},
     {{State::kDeparting, Event::kRoundsOver}, State::kAbandoning},
     {{State::kDraining, Event::kTimeUp}, State::kAbandoning},
     {{State::kDraining, Event::kSettled}, State::kEnded},
@@ -81,9 +81,9 @@ TEST(Lifecycle, WhatItSaysOfItselfFollowsFromItsState) {
     EXPECT_EQ(lifecycle.over(), state == State::kDraining ||
                                     state == State::kAbandoning ||
                                     state == State::kEnded);
-    EXPECT_EQ(lifecycle.hurries(), state == State::kDeparting ||
-                                       state == State::kAbandoning ||
-                                       state == State::kEnded);
+    EXPECT_EQ(lifecycle.out_of_time(), state == State::kDeparting ||
+                                           state == State::kAbandoning ||
+                                           state == State::kEnded);
     EXPECT_EQ(lifecycle.over(), lifecycle.outcome() != Outcome::kNone);
   }
 }

@@ -117,7 +117,7 @@ class ToldStore final : public Store {
     return std::nullopt;
   }
   absl::Status Save(const FleetRecord&) override { return absl::OkStatus(); }
-  void Tell(const absl::Status& held) {
+  void Report(const absl::Status& held) {
     MutexLock lock(&mu_);
     held_ = held;
   }
@@ -143,7 +143,7 @@ TEST(TopologyReplicasTest, WhoWakesWithoutItsLeaseAnswersNothing) {
   FleetClient client(absl::StrCat("127.0.0.1:", server->port));
   EXPECT_TRUE(client.GetStatus("run").ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(client.Stop("run").status()));
-  store.Tell(absl::AbortedError("too late"));
+  store.Report(absl::AbortedError("too late"));
   for (const absl::Status& answer :
        {client.GetStatus("run").status(), client.Stop("run").status()}) {
     EXPECT_TRUE(absl::IsUnavailable(answer)) << answer;

@@ -157,15 +157,15 @@ TEST(ServiceEvents, StandInTheReadmeAsTheyAre) {
 TEST(ServiceEvents, AreLinesWithANameAndCounts) {
   std::vector<std::string> log;
   ServiceEvents events([&](const std::string& line) { log.push_back(line); });
-  events.Tell("save_failed", "no space");
-  events.Tell("saves_again", "");
+  events.Report("save_failed", "no space");
+  events.Report("saves_again", "");
   absl::Time now = absl::UnixEpoch();
   for (int times = 0; times < 4; ++times) {
-    events.TellSeldom("call_refused", now, "from afar");
+    events.ReportSeldom("call_refused", now, "from afar");
     now += absl::Seconds(4);
   }
   for (const uint64_t seen : {0, 3, 7}) {
-    events.TellSparingly("strangers_refused", seen, "connections");
+    events.ReportSparingly("strangers_refused", seen, "connections");
   }
   EXPECT_THAT(log, ElementsAre("save_failed: no space", "saves_again: ",
                                "call_refused: from afar (1 so far)",

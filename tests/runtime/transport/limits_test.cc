@@ -163,7 +163,7 @@ TEST(LimitsTest, AHandshakeThatNeverEndsIsCutOff) {
 
 TEST(LimitsTest, StrangersAreBoundedInNumber) {
   GrpcOptions options = OptionsOf(kA);
-  options.max_strangers = 8;  // four of one host
+  options.max_unauthenticated = 8;  // four of one host
   Node node(options);
   node.Connect(kB, "");
   const int port = PortOf(node.address());

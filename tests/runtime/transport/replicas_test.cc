@@ -1,8 +1,6 @@
 // Calls to a service at several addresses: which instance is asked, in which
 // order, and for how long.
 
-#include "runtime/transport/grpc/replicas.h"
-
 #include <map>
 #include <memory>
 #include <string>
@@ -12,6 +10,7 @@
 #include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/transport/grpc/instance_calls.h"
 
 namespace gossamer {
 namespace {
@@ -25,7 +24,7 @@ constexpr char kAddresses[] = "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3";
 
 class ReplicasTest : public testing::Test {
  protected:
-  Replicas::MakeChannel Maker() {
+  InstanceCalls::MakeChannel Maker() {
     return [this](const std::string& address) {
       auto channel =
           grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
@@ -63,7 +62,7 @@ class ReplicasTest : public testing::Test {
 };
 
 TEST_F(ReplicasTest, WhoServesIsFoundAndAskedFirstFromThenOn) {
-  Replicas replicas(kAddresses, Maker());
+  InstanceCalls instances(kAddresses, Maker());
   codes_['1'] = grpc::StatusCode::UNAVAILABLE;
   EXPECT_TRUE(Ask(replicas).ok());
   EXPECT_THAT(asked_, ElementsAre('1', '2'));
@@ -77,14 +76,14 @@ TEST_F(ReplicasTest, WhoServesIsFoundAndAskedFirstFromThenOn) {
 }
 
 TEST_F(ReplicasTest, ARefusalIsAnAnswer) {
-  Replicas replicas(kAddresses, Maker());
+  InstanceCalls instances(kAddresses, Maker());
   codes_['1'] = grpc::StatusCode::FAILED_PRECONDITION;
   EXPECT_EQ(Ask(replicas).error_message(), "says 127.0.0.1:1");
   EXPECT_THAT(asked_, ElementsAre('1'));
 }
 
 TEST_F(ReplicasTest, IfNobodyServesEveryAnswerIsTold) {
-  Replicas replicas(kAddresses, Maker());
+  InstanceCalls instances(kAddresses, Maker());
   for (const char who : {'1', '2', '3'}) {
     codes_[who] = grpc::StatusCode::UNAVAILABLE;
   }
@@ -98,7 +97,7 @@ TEST_F(ReplicasTest, IfNobodyServesEveryAnswerIsTold) {
 }
 
 TEST_F(ReplicasTest, TheSilentGetEqualShares) {
-  Replicas replicas(kAddresses, Maker());
+  InstanceCalls instances(kAddresses, Maker());
   for (const char who : {'1', '2', '3'}) {
     codes_[who] = grpc::StatusCode::UNAVAILABLE;
   }
@@ -112,7 +111,7 @@ TEST_F(ReplicasTest, TheSilentGetEqualShares) {
 }
 
 TEST_F(ReplicasTest, WhoCouldNotBeReachedGetsANewConnection) {
-  Replicas replicas(kAddresses, Maker());
+  InstanceCalls instances(kAddresses, Maker());
   codes_['1'] = grpc::StatusCode::UNAVAILABLE;
   Ask(replicas);
   codes_['2'] = grpc::StatusCode::UNAVAILABLE;
@@ -129,7 +128,7 @@ TEST_F(ReplicasTest, WhoCouldNotBeReachedGetsANewConnection) {
 }
 
 TEST_F(ReplicasTest, AfterCancelNothingIsAsked) {
-  Replicas replicas(kAddresses, Maker());
+  InstanceCalls instances(kAddresses, Maker());
   absl::Notification begun, cancelled;
   std::thread asker([&] {
     const grpc::Status status =

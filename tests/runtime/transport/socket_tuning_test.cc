@@ -13,7 +13,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "runtime/transport/grpc/stranger_gate.h"
+#include "runtime/transport/grpc/admission_gate.h"
 
 namespace gossamer {
 namespace {
@@ -85,7 +85,7 @@ TEST(SocketTuning, ReachesBothEndsOfAConnection) {
   int port = 0;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
                            &port);
-  AddTuning(tuning, std::make_shared<StrangerGate>(8), &builder);
+  AddTuning(tuning, std::make_shared<AdmissionGate>(8), &builder);
   grpc::AsyncGenericService service;
   builder.RegisterAsyncGenericService(&service);
   const auto queue = builder.AddCompletionQueue();

@@ -73,8 +73,8 @@ void TopologyClient::Report(const PeerReport& report) {
   report_.sketch_round = sketch_round;
 }
 
-void TopologyClient::TellMeasured(uint64_t number,
-                                  std::optional<LinkMeasurement> measured) {
+void TopologyClient::ReportMeasured(uint64_t number,
+                                    std::optional<LinkMeasurement> measured) {
   // The number answers a task once: an answer of the service that still has it
   // begins nothing.
   measured_number_ = number;

@@ -1,6 +1,6 @@
 // Places of unauthenticated connections: their holders, and for how long.
 
-#include "runtime/transport/grpc/stranger_gate.h"
+#include "runtime/transport/grpc/admission_gate.h"
 
 #include <netinet/in.h>
 #include <poll.h>
@@ -52,7 +52,7 @@ class Door {
     EXPECT_EQ(::poll(&poll, 1, 60'000), 1);
   }
 
-  StrangerGate gate;
+  AdmissionGate gate;
   int port = 0;
 
  private:
@@ -60,7 +60,7 @@ class Door {
   std::vector<int> accepted_;
 };
 
-TEST(StrangerGateTest, WhoHasGoneBeforeItIsAcceptedHoldsNoPlace) {
+TEST(AdmissionGateTest, WhoHasGoneBeforeItIsAcceptedHoldsNoPlace) {
   Door door(8);  // four of one host
   for (int i = 0; i < 8; ++i) {
     RawSocket(door.port).Reset();
@@ -78,7 +78,7 @@ TEST(StrangerGateTest, WhoHasGoneBeforeItIsAcceptedHoldsNoPlace) {
   EXPECT_EQ(door.gate.refused(), 0u) << "there was room for all who stayed";
 }
 
-TEST(StrangerGateTest, WhoGoesAfterwardsMakesRoom) {
+TEST(AdmissionGateTest, WhoGoesAfterwardsMakesRoom) {
   Door door(2);
   for (int i = 0; i < 4; ++i) {
     RawSocket stranger(door.port);

@@ -8,8 +8,8 @@
 // of gRPC 1.51 that gets none never listens again (CVE-2023-4785).  Internal to
 // transport/grpc; knows nothing of streams or certificates.
 
-#ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_STRANGER_GATE_H_
-#define GOSSAMER_RUNTIME_TRANSPORT_GRPC_STRANGER_GATE_H_
+#ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_ADMISSION_GATE_H_
+#define GOSSAMER_RUNTIME_TRANSPORT_GRPC_ADMISSION_GATE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +23,7 @@
 namespace gossamer {
 
 // Safe to use from any thread.
-class StrangerGate {
+class AdmissionGate {
  public:
   static constexpr size_t kMostOfOne = 16;
 
@@ -32,7 +32,7 @@ class StrangerGate {
   // be of one host, so that one machine cannot keep all others out.  An
   // identity has at most `most_of_one` connections; its eldest is shut down for
   // one more.
-  explicit StrangerGate(size_t most, size_t most_of_one = kMostOfOne);
+  explicit AdmissionGate(size_t most, size_t most_of_one = kMostOfOne);
 
   size_t most() const { return most_; }
   // Connections that are let in however many unauthenticated ones there are.
@@ -53,7 +53,7 @@ class StrangerGate {
   uint64_t refused() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  struct Stranger {
+  struct Unauthenticated {
     std::string host;
     std::string address;  // not empty: a socket without one is not connected
   };
@@ -73,7 +73,8 @@ class StrangerGate {
   const size_t most_;
   const size_t most_of_one_;
   Mutex mu_;
-  std::map<int, Stranger> strangers_ ABSL_GUARDED_BY(mu_);  // by socket
+  std::map<int, Unauthenticated> unauthenticated_
+      ABSL_GUARDED_BY(mu_);                                 // by socket
   std::map<int, Known> known_ ABSL_GUARDED_BY(mu_);         // by socket
   std::map<int, uint64_t> listeners_ ABSL_GUARDED_BY(mu_);  // and their files
   uint64_t believed_ ABSL_GUARDED_BY(mu_) = 0;
@@ -82,4 +83,4 @@ class StrangerGate {
 
 }  // namespace gossamer
 
-#endif  // GOSSAMER_RUNTIME_TRANSPORT_GRPC_STRANGER_GATE_H_
+#endif  // GOSSAMER_RUNTIME_TRANSPORT_GRPC_ADMISSION_GATE_H_

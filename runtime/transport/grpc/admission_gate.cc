@@ -1,4 +1,4 @@
-#include "runtime/transport/grpc/stranger_gate.h"
+#include "runtime/transport/grpc/admission_gate.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -61,21 +61,21 @@ uint64_t FileOf(int socket) {
 
 }  // namespace
 
-StrangerGate::StrangerGate(size_t most, size_t most_of_one)
+AdmissionGate::AdmissionGate(size_t most, size_t most_of_one)
     : ceiling_(CeilingOf(DescriptorLimit())),
       // Neighbours keep the other half, whatever unauthenticated connections
       // do.
       most_(std::min(most, ceiling_ / 2)),
       most_of_one_(most_of_one) {}
 
-void StrangerGate::Watch(int listener) {
+void AdmissionGate::Watch(int listener) {
   MutexLock lock(&mu_);
   listeners_[listener] = FileOf(listener);
 }
 
 // Accepts and closes the connections that wait.  gRPC accepts all that wait in
 // one go, and closes none before: a burst would take the last descriptor.
-void StrangerGate::HangUpOnWaiting() {
+void AdmissionGate::HangUpOnWaiting() {
   for (const auto& [listener, file] : listeners_) {
     // The listener is closed by now.
     if (file == 0 || FileOf(listener) != file) continue;
@@ -87,16 +87,16 @@ void StrangerGate::HangUpOnWaiting() {
   }
 }
 
-bool StrangerGate::Full(const std::string& host) const {
+bool AdmissionGate::Full(const std::string& host) const {
   size_t alike = 0;
   // The table has at most `most_` entries, and this runs once a connection.
-  for (const auto& [socket, stranger] : strangers_) {
+  for (const auto& [socket, stranger] : unauthenticated_) {
     alike += stranger.host == host;
   }
-  return strangers_.size() >= most_ || alike >= (most_ + 1) / 2;
+  return unauthenticated_.size() >= most_ || alike >= (most_ + 1) / 2;
 }
 
-bool StrangerGate::Admit(int socket) {
+bool AdmissionGate::Admit(int socket) {
   std::string host, address;
   std::tie(host, address) = PeerOf(socket);
   MutexLock lock(&mu_);
@@ -105,7 +105,7 @@ bool StrangerGate::Admit(int socket) {
     // The connection was reset before it was accepted.  In the table it would
     // hold a place for ever: ForgetClosed() compares addresses, and it has
     // none.
-    strangers_.erase(socket);
+    unauthenticated_.erase(socket);
     ::shutdown(socket, SHUT_RDWR);
     return false;
   }
@@ -121,21 +121,22 @@ bool StrangerGate::Admit(int socket) {
     if (scarce) HangUpOnWaiting();
     return false;
   }
-  strangers_[socket] = {.host = std::move(host), .address = std::move(address)};
+  unauthenticated_[socket] = {.host = std::move(host),
+                              .address = std::move(address)};
   return true;
 }
 
 // gRPC closes sockets without notice.  A number that is closed, or by now
 // another connection's, is no longer connected to the same address.
-void StrangerGate::ForgetClosed() {
+void AdmissionGate::ForgetClosed() {
   const auto closed = [](const auto& s) {
     return PeerOf(s.first).second != s.second.address;
   };
-  std::erase_if(strangers_, closed);
+  std::erase_if(unauthenticated_, closed);
   std::erase_if(known_, closed);
 }
 
-void StrangerGate::Keep(int socket, Known known) {
+void AdmissionGate::Keep(int socket, Known known) {
   ForgetClosed();
   size_t alike = 0;
   auto eldest = known_.end();
@@ -155,16 +156,17 @@ void StrangerGate::Keep(int socket, Known known) {
   known_[socket] = std::move(known);
 }
 
-void StrangerGate::Believe(absl::string_view address, absl::string_view who) {
+void AdmissionGate::Believe(absl::string_view address, absl::string_view who) {
   const std::string plain =
       // gRPC escapes the brackets of an IPv6 address in its URIs.
       absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}});
   MutexLock lock(&mu_);
   const auto stranger = std::ranges::find_if(
-      strangers_, [&](const auto& s) { return s.second.address == plain; });
-  if (stranger == strangers_.end()) return;
+      unauthenticated_,
+      [&](const auto& s) { return s.second.address == plain; });
+  if (stranger == unauthenticated_.end()) return;
   const int socket = stranger->first;
-  strangers_.erase(stranger);
+  unauthenticated_.erase(stranger);
   // Without a proved identity the connection counts neither here nor among the
   // unauthenticated.
   if (who.empty()) return;
@@ -172,13 +174,13 @@ void StrangerGate::Believe(absl::string_view address, absl::string_view who) {
        {.who = std::string(who), .address = plain, .number = ++believed_});
 }
 
-size_t StrangerGate::strangers() {
+size_t AdmissionGate::strangers() {
   MutexLock lock(&mu_);
   ForgetClosed();
-  return strangers_.size();
+  return unauthenticated_.size();
 }
 
-uint64_t StrangerGate::refused() {
+uint64_t AdmissionGate::refused() {
   MutexLock lock(&mu_);
   return refused_;
 }

@@ -1,4 +1,4 @@
-#include "runtime/transport/grpc/replicas.h"
+#include "runtime/transport/grpc/instance_calls.h"
 
 #include <utility>
 
@@ -19,12 +19,12 @@ bool Serves(const grpc::Status& status) {
 
 }  // namespace
 
-Replicas::Replicas(const std::string& addresses, MakeChannel make)
+InstanceCalls::InstanceCalls(const std::string& addresses, MakeChannel make)
     : addresses_(SplitAddresses(addresses)),
       make_(std::move(make)),
       channels_(addresses_.size()) {}
 
-grpc::Status Replicas::Ask(absl::Duration limit, const Call& call) {
+grpc::Status InstanceCalls::Ask(absl::Duration limit, const Call& call) {
   const size_t count = addresses_.size();
   const absl::Time end = SteadyNow() + limit;
   size_t first = 0;
@@ -67,8 +67,8 @@ grpc::Status Replicas::Ask(absl::Duration limit, const Call& call) {
   return count < 2 ? status : grpc::Status(status.error_code(), answers);
 }
 
-std::shared_ptr<grpc::Channel> Replicas::Enter(size_t place,
-                                               grpc::ClientContext* context) {
+std::shared_ptr<grpc::Channel> InstanceCalls::Enter(
+    size_t place, grpc::ClientContext* context) {
   MutexLock lock(&mu_);
   // Cancel() may come between two addresses: no call may begin after it.
   if (cancelled_) return nullptr;
@@ -79,12 +79,12 @@ std::shared_ptr<grpc::Channel> Replicas::Enter(size_t place,
   return channels_[place];
 }
 
-void Replicas::Forget() {
+void InstanceCalls::Forget() {
   MutexLock lock(&mu_);
   channels_.assign(addresses_.size(), nullptr);
 }
 
-void Replicas::Cancel() {
+void InstanceCalls::Cancel() {
   MutexLock lock(&mu_);
   cancelled_ = true;
   for (grpc::ClientContext* context : in_flight_) context->TryCancel();

@@ -23,22 +23,22 @@ void PeerProcess::WarnOfRoom(size_t room) const {
   if (!shortage.empty()) Log(shortage);
 }
 
-void PeerProcess::LookAtDoor() {
+void PeerProcess::CheckTrust() {
   const absl::Time now = loop_.Now();
   if (options_.certificates != nullptr) {
     const std::string problem = options_.certificates->Problem();
     // The folder is looked at each second; the same problem is reported once.
-    if (!problem.empty() && problem != door_problem_) {
-      Tell("trust_unread", problem);
+    if (!problem.empty() && problem != trust_problem_) {
+      Report("trust_unread", problem);
       Log(problem);
     }
-    door_problem_ = problem;
+    trust_problem_ = problem;
     // The question comes only once there is a file that keeps the event: it is
     // reported once a day.
     const std::string expiry =
         sink_ == nullptr ? "" : options_.certificates->TakeExpiryWarning();
     if (!expiry.empty()) {
-      Tell("certificate_expires", expiry);
+      Report("certificate_expires", expiry);
       Log(expiry);
     }
   } else if (options_.insecure && now >= reminds_at_) {
@@ -46,7 +46,7 @@ void PeerProcess::LookAtDoor() {
         "change the model");
     reminds_at_ = now + absl::Minutes(1);
   }
-  loop_.RunAt(now + absl::Seconds(1), [this] { LookAtDoor(); });
+  loop_.RunAt(now + absl::Seconds(1), [this] { CheckTrust(); });
 }
 
 // A refused view comes again with every answer, and a revoked peer dials as
@@ -60,11 +60,11 @@ void PeerProcess::NoteRefused(EventKind kind, PeerId from,
   Refusals& refusals = refusals_[{kind.name(), from}];
   const uint64_t news = refusals.told.Due(++refusals.seen);
   if (news == 0) return;
-  Tell(kind, std::string(why.message()), news);
+  Report(kind, std::string(why.message()), news);
 }
 
-void PeerProcess::Tell(EventKind kind, const std::string& detail,
-                       uint64_t times) {
+void PeerProcess::Report(EventKind kind, const std::string& detail,
+                         uint64_t times) {
   if (counting_ == nullptr) return;
   counting_->OnEvent({.time = loop_.Now(),
                       .round = peer_ == nullptr ? 0 : peer_->round(),

@@ -4,8 +4,8 @@
 // could not be reached gets a new connection at the next call; how often that
 // is, the caller decides.  Knows nothing of what is asked.
 
-#ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_REPLICAS_H_
-#define GOSSAMER_RUNTIME_TRANSPORT_GRPC_REPLICAS_H_
+#ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_INSTANCE_CALLS_H_
+#define GOSSAMER_RUNTIME_TRANSPORT_GRPC_INSTANCE_CALLS_H_
 
 #include <grpcpp/grpcpp.h>
 
@@ -23,7 +23,7 @@
 namespace gossamer {
 
 // Safe to use from any thread.
-class Replicas {
+class InstanceCalls {
  public:
   using MakeChannel =
       std::function<std::shared_ptr<grpc::Channel>(const std::string& address)>;
@@ -34,7 +34,7 @@ class Replicas {
 
   // `addresses` is host:port[,host:port...].  A channel is made when it is
   // first used.
-  Replicas(const std::string& addresses, MakeChannel make);
+  InstanceCalls(const std::string& addresses, MakeChannel make);
 
   // Makes the call at one address after the other until one answers anything
   // but UNAVAILABLE.  A silent address gets an equal share of the time that is
@@ -64,4 +64,4 @@ class Replicas {
 
 }  // namespace gossamer
 
-#endif  // GOSSAMER_RUNTIME_TRANSPORT_GRPC_REPLICAS_H_
+#endif  // GOSSAMER_RUNTIME_TRANSPORT_GRPC_INSTANCE_CALLS_H_
