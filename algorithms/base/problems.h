@@ -1,7 +1,7 @@
-// What is wrong with the settings of a part, all of it at once.
+// The problems of a part's settings, all of them at once.
 //
 // The part that a setting belongs to finds its problems, under the setting's
-// name; what made the settings, as a configuration, says where each was
+// name; a configuration, from which the settings were made, says where each was
 // written.  Knows nothing of files.
 
 #ifndef GOSSAMER_ALGORITHMS_BASE_PROBLEMS_H_

@@ -95,7 +95,7 @@ struct Clipping {
   double longest = 0;     // the longest D since it was last taken
 };
 
-// What an edge does to corrections of a peer that is broken or hostile.  Both
+// The limits on corrections of a peer that is broken or hostile.  Both
 // ends have D up to its sign, and so do the same to the bit; they must have the
 // same limits.
 struct CorrectionLimits {

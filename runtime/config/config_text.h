@@ -16,7 +16,7 @@
 
 namespace gossamer {
 
-// Where a field was set: "quick.textproto:12:3", or "--set mixing.codec=...".
+// The place where each field was set: "quick.textproto:12:3", or "--set mixing.codec=...".
 // Keys are dotted paths: "mixing.codec", "link[2].rtt".
 using FieldOrigins = std::map<std::string, std::string>;
 

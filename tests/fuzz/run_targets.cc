@@ -1,4 +1,4 @@
-// What a run's folder keeps beside checkpoints and logs: the fleet's consensus
+// Files of a run's folder beside checkpoints and logs: the fleet's consensus
 // distance, and the ledger of what a student has spent.
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// What codecs lose: contraction, and the numbers of the literature.
+// The losses of codecs, as contraction, against the numbers of the literature.
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@
 namespace gossamer {
 namespace {
 
-// What a format loses of each distribution, ‖v − C(v)‖² / ‖v‖²: at most this.
+// The loss of a format for each distribution, ‖v − C(v)‖² / ‖v‖²: at most this.
 struct Loss {
   WireFormat format;
   double gaussian, laplace, spike, mixed;

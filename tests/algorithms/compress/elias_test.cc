@@ -175,7 +175,7 @@ TEST(EliasTest, WhatIsPackedIsTheCodesOneByOne) {
   EXPECT_GT(whole, 10);
 }
 
-// What does not fit makes a writer full, and the bytes behind stay as they are.
+// A code that does not fit makes a writer full, and the bytes behind stay as they are.
 TEST(EliasTest, AWriterWritesNothingBeyondItsSpan) {
   for (size_t room = 0; room < 40; ++room) {
     Bytes bytes(64, std::byte{0x77});

@@ -349,7 +349,7 @@ TEST(PrivacyLedgerTest, OnlyTheLastEntryCounts) {
   EXPECT_TRUE(absl::IsDataLoss(open().status()));
 }
 
-// What was spent is not known then, which is not nothing.
+// The amount spent is not known then, which is not the same as nothing.
 TEST(PrivacyLedgerTest, AFolderThatCannotBeReadIsAnError) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/ledger";
