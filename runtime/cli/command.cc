@@ -58,7 +58,7 @@ void SetDataFolder(const std::string& folder, RunConfig& config) {
 
 void AddServiceQuestion(Command& command, ServiceQuestion& question) {
   command.AddOption("--topology", &question.topology,
-                    "topology service; of several replicas all",
+                    "topology service; of several instances all",
                     {.required = true, .value_name = "HOST:PORT[,...]"});
   command.AddOption("--certs", &question.exposure.certificates,
                     "folder of an operator's or a peer's certificates",

@@ -12,13 +12,30 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "algorithms/method/registry.h"
 #include "runtime/config/run_config.h"
 
 namespace gossamer {
 namespace {
 
-constexpr std::string_view kBaseline = "cp-oadam";
-constexpr std::string_view kGossip = "dp-oadam";
+// The first method of those that are compared by themselves, among those that
+// average exactly over all peers or among those that gossip.
+const Method& FirstCompared(bool centralized) {
+  const Method* first = nullptr;
+  for (const Method* method : Methods()) {
+    if (method->centralized() != centralized || method->help.compared == 0) {
+      continue;
+    }
+    if (first == nullptr || method->help.compared < first->help.compared) {
+      first = method;
+    }
+  }
+  return *first;
+}
+
+std::string Algorithm(const Method& method) {
+  return absl::StrCat("algorithm=", std::string(method.name));
+}
 
 // The codecs that a plan tries by itself: floats, two widths of innovations,
 // and the choice by measuring.
@@ -132,7 +149,7 @@ std::vector<PlanCandidate> DefaultCandidates(const RunConfig& base,
         c.name = absl::StrCat(mixing.name, " ", std::string(codec), " overlap ",
                               std::string(overlap));
         if (centralized) {
-          c.changes.push_back(absl::StrCat("algorithm=", std::string(kGossip)));
+          c.changes.push_back(Algorithm(FirstCompared(/*centralized=*/false)));
         }
         c.changes.insert(c.changes.end(), mixing.changes.begin(),
                          mixing.changes.end());
@@ -144,12 +161,16 @@ std::vector<PlanCandidate> DefaultCandidates(const RunConfig& base,
   }
   // The configuration itself is the centralized one to compare with.
   if (centralized) return candidates;
+  const Method& baseline = FirstCompared(/*centralized=*/true);
   candidates.push_back(
       // The baseline shows what the network costs a training that averages over
       // all peers in every step.
-      {.name = std::string(kBaseline),
-       .changes = {absl::StrCat("algorithm=", std::string(kBaseline)),
-                   "step.optimizer=oadam", "mixing.graph=complete",
+      {.name = std::string(baseline.name),
+       .changes = {Algorithm(baseline),
+                   absl::StrCat("step.optimizer=",
+                                std::string(baseline.defaults.optimizer)),
+                   absl::StrCat("mixing.graph=",
+                                std::string(baseline.defaults.graph)),
                    "mixing.all_reduce=auto", "mixing.overlap_steps=0"},
        .baseline = true});
   return candidates;

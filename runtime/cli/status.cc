@@ -37,7 +37,7 @@ average), events (how often its process has reported each kind of its
 events.jsonl that asks for something, where it has).  A peer's round is the one
 it is at.  And suspicions, removals, returns, joins, leaves: how often members
 came and went.  And service_events: how often the service has refused calls,
-peers and strangers, could not save, and took turns with other replicas since it
+peers and unknown hosts, could not save, and took turns with other instances since it
 began, by the names in its log.)";
 
 constexpr char kStopExamples[] = R"(examples:

@@ -24,6 +24,7 @@
 #include "gan_models/gan_spec.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/descriptor.pb.h"
+#include "runtime/config/config_text.h"
 #include "topology/mixing_schedule.h"
 
 namespace gossamer {
@@ -107,7 +108,7 @@ std::string NamesOf(std::string_view path) {
 std::string ValuesOf(const EnumDescriptor& type) {
   std::vector<std::string> values;
   for (int i = 0; i < type.value_count(); ++i) {
-    values.push_back(type.value(i)->name());
+    values.push_back(WrittenValue(*type.value(i)));
   }
   return absl::StrJoin(values, ", ");
 }
@@ -144,7 +145,7 @@ std::string DefaultOf(const FieldDescriptor& field) {
     case FieldDescriptor::CPPTYPE_DOUBLE:
       return absl::StrCat(field.default_value_double());
     case FieldDescriptor::CPPTYPE_ENUM:
-      return field.default_value_enum()->name();
+      return WrittenValue(*field.default_value_enum());
     case FieldDescriptor::CPPTYPE_UINT32:
       return absl::StrCat(field.default_value_uint32());
     case FieldDescriptor::CPPTYPE_UINT64:

@@ -17,11 +17,11 @@
 namespace gossamer {
 
 struct ConfigKey {
-  std::string path;         // "mixing.codec"
-  std::string type;         // "text", "number", "whole number", "yes or no",
-                            // "a group of keys"; of a list, "list of texts"
+  std::string path;  // "mixing.codec"
+  std::string type;  // "text", "number", "whole number", "yes or no",
+                     // "a group of keys"; of a list, "list of texts"
   // Those of an enumeration, or the names that the part which owns the key
-  // knows: "steps_0, steps_1"; empty where any value of the type may be.
+  // knows: "auto, 0, 1"; empty where any value of the type may be.
   std::string values;
   std::string fallback;     // the default, as written in a file; may be empty
   std::string explanation;  // paragraphs, without line ends inside

@@ -4,11 +4,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "algorithms/base/spelling.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/io/tokenizer.h"
@@ -43,24 +45,29 @@ std::string TakeQuoted(std::string& text) {
   return quoted;
 }
 
+// " in mixing" for MixingConfig: people know the key of a group, not its
+// message.  Empty for a file's own message, which has no key.
+std::string InGroup(const Descriptor& type) {
+  absl::string_view name = type.name();
+  absl::ConsumeSuffix(&name, "Config");
+  const bool whole = name == "Run" || name == "Scenario";
+  return whole ? "" : absl::StrCat(" in ", absl::AsciiStrToLower(name));
+}
+
 std::string NoSuchField(const Descriptor& type, std::string_view name) {
   const std::string_view advice = InPlaceOf(std::string(type.name()), name);
   if (!advice.empty()) {
     return absl::StrCat("\"", std::string(name), "\" is no key any more; ",
                         std::string(advice));
   }
-  return absl::StrCat("there is no \"", std::string(name), "\" in ",
-                      type.name(), "; ", Suggestion(name, FieldNames(type)));
+  return absl::StrCat("there is no key \"", std::string(name), "\"",
+                      InGroup(type), "; ", Suggestion(name, FieldNames(type)));
 }
 
-// The values of an enumeration as people write them: a value whose name ends
-// in its number, as steps_2, is written as that number.
 std::string ValuesOf(const google::protobuf::EnumDescriptor& type) {
   std::vector<std::string> values;
   for (int i = 0; i < type.value_count(); ++i) {
-    const std::string number = std::to_string(type.value(i)->number());
-    const std::string& name = type.value(i)->name();
-    values.push_back(absl::EndsWith(name, "_" + number) ? number : name);
+    values.push_back(WrittenValue(*type.value(i)));
   }
   return absl::StrJoin(values, ", ");
 }
@@ -193,6 +200,12 @@ bool ParseValue(const std::string& value, const FieldDescriptor& field,
 }
 
 }  // namespace
+
+std::string WrittenValue(const google::protobuf::EnumValueDescriptor& value) {
+  const std::string number = std::to_string(value.number());
+  return absl::EndsWith(value.name(), "_" + number) ? number
+                                                    : std::string(value.name());
+}
 
 absl::Status ParseTextProto(std::string_view text, std::string_view file,
                             Message& message, FieldOrigins& origins) {

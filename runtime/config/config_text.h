@@ -16,8 +16,8 @@
 
 namespace gossamer {
 
-// The place where each field was set: "quick.textproto:12:3", or "--set mixing.codec=...".
-// Keys are dotted paths: "mixing.codec", "link[2].rtt".
+// The place where each field was set: "quick.textproto:12:3", or "--set
+// mixing.codec=...". Keys are dotted paths: "mixing.codec", "link[2].rtt".
 using FieldOrigins = std::map<std::string, std::string>;
 
 // Replaces `message` by what `text` says and adds to `origins`.
@@ -34,6 +34,10 @@ absl::Status ParseTextProto(std::string_view text, std::string_view file,
 absl::Status SetField(std::string_view assignment,
                       google::protobuf::Message& message,
                       FieldOrigins& origins);
+
+// A value of an enumeration as people write it: one whose name ends in its
+// number, as steps_2, is written as that number.
+std::string WrittenValue(const google::protobuf::EnumValueDescriptor& value);
 
 // Writes every field's default into it where nothing is set, in all messages
 // but those of oneofs that are not chosen.  Clears texts set to "" that have

@@ -141,9 +141,8 @@ std::string KeyOfPeer(const RunConfig& config, const std::string& setting) {
   if (setting == "rounds") return setting;
   if (setting == "steps_per_round") return absl::StrCat("step.", setting);
   if (setting == "ema") {
-    return absl::StrCat(config.game().has_datalens() ? "game.datalens."
-                                                     : "game.gan.",
-                        setting);
+    return absl::StrCat(
+        config.game().has_datalens() ? "game.datalens." : "game.gan.", setting);
   }
   return absl::StrCat("mixing.", setting);
 }

@@ -85,7 +85,7 @@ void AddOptions(Command& program, PeerProcessOptions& options,
                 std::string& config, std::vector<std::string>& set,
                 std::string& certificates) {
   program.AddOption("--topology", &options.topology,
-                    "gossamer-topology; of several replicas all",
+                    "gossamer-topology; of several instances all",
                     {.required = true, .value_name = "HOST:PORT[,...]"});
   program.AddOption("--config", &config,
                     "configuration file, the same at all peers",

@@ -106,7 +106,7 @@ class GrpcTopologyCalls final : public TopologyCalls {
             absl::StrCat(status.error_message(), "; shows its own again")};
   }
 
-  // The thread uses the call, the replicas and the loop, never the client.
+  // The thread uses the call, the instances and the loop, never the client.
   template <typename Request, typename Response>
   void Start(grpc::Status (wire::Topology::Stub::*method)(grpc::ClientContext*,
                                                           const Request&,
@@ -125,7 +125,7 @@ class GrpcTopologyCalls final : public TopologyCalls {
   InstanceCalls instances_;
   bool answered_ = false;  // the service has believed these certificates
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-  ThreadCompute thread_;  // destroyed first, because its work uses the replicas
+  ThreadCompute thread_;  // destroyed first, because its work uses the instances
 };
 
 }  // namespace

@@ -17,7 +17,7 @@
 namespace gossamer {
 
 // Makes calls to the service at `addresses`, host:port[,host:port...] of its
-// replicas, of which it finds the one that serves.  With `certificates` both
+// instances, of which it finds the one that serves.  With `certificates` both
 // ends prove their identity.  A call fails after `deadline`, or if its answer
 // has more than `most_answered` bytes (MaxAnswerBytes), before these are held.
 // `loop` outlives the calls.  Destroying them waits until a call in flight is

@@ -75,14 +75,14 @@ void AddFlags(Command& program, Flags& f) {
                     "folder of what survives a restart "
                     "[runs/<run>/topology]");
   program.AddOption("--store", &f.store,
-                    "keep that in etcd instead, for several replicas",
+                    "keep that in etcd instead, for several instances",
                     {.value_name = "etcd://HOST:PORT[,...]"});
   program.AddOption("--store-certs", &s.store.certificates,
                     "folder with ca.pem, cert.pem and key.pem for etcd; may be "
                     "replaced meanwhile",
                     {.value_name = "DIR"});
   program.AddOption("--store-lease", &f.store_lease,
-                    "seconds of silence until another replica takes over",
+                    "seconds of silence until another instance takes over",
                     {.show_default = true, .range = {{1, 60}}});
   program.AddOption("--heartbeat", &f.heartbeat, "seconds between heartbeats",
                     {.show_default = true, .range = {{0.01, 60}}});

@@ -81,7 +81,7 @@ absl::Status TopologyService::TakeOver() {
           [this](const FleetRecord& record) { return store_->Save(record); },
           clock_, log_, events_));
   MutexLock lock(&mu_);
-  if (!stands_by_.ok()) events_->Report("active", "this replica serves now");
+  if (!stands_by_.ok()) events_->Report("active", "this instance serves now");
   stands_by_ = absl::OkStatus();
   plane_ = std::move(plane);
   serials_.clear();  // another instance may have heard newer ones

@@ -157,7 +157,7 @@ absl::Status EtcdStore::Held() const {
   if (SinceBoot() < tenure_.until) return absl::OkStatus();
   return absl::AbortedError(
       absl::StrCat("etcd at ", options_.endpoints,
-                   " has not renewed this replica's lease in time"));
+                   " has not renewed this instance's lease in time"));
 }
 
 // Gives up the lease, if there is one.
@@ -198,7 +198,7 @@ void EtcdStore::KeepAlive() {
       tenure_.until = asked + kBelieved * *left;
     } else {
       tenure_ = {};
-      lost_ = "this replica's lease in etcd has run out";
+      lost_ = "this instance's lease in etcd has run out";
     }
   }
 }
@@ -258,8 +258,8 @@ absl::Status EtcdStore::Write(const std::string& bytes, bool& again) {
   if (active.create_revision() != created) {
     const std::string why =
         active.create_revision() == 0
-            ? "this replica's lease in etcd has run out"
-            : absl::StrCat("another replica has taken over: ",
+            ? "this instance's lease in etcd has run out"
+            : absl::StrCat("another instance has taken over: ",
                            TakenBy(active.value()).message());
     Lose(why);
     return absl::AbortedError(why);

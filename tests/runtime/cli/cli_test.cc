@@ -64,8 +64,8 @@ TEST_F(Cli, ConfigurationErrorsHaveTheirPlace) {
     EXPECT_EQ(r.code, 2);
     EXPECT_EQ(r.out, "");
     EXPECT_THAT(r.err, AllOf(StartsWith("gossamer " + command + ": "),
-                             HasSubstr("bad.textproto:2:10: there is no "
-                                       "\"codek\" in MixingConfig; did you "
+                             HasSubstr("bad.textproto:2:10: there is no key "
+                                       "\"codek\" in mixing; did you "
                                        "mean \"codec\"?")));
   }
 }

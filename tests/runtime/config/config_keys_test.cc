@@ -62,8 +62,8 @@ TEST(ConfigKeys, HaveTypesValuesAndDefaults) {
   EXPECT_THAT(codec->values, HasSubstr("innov-int8, "));
   const auto overlap = FindConfigKey("mixing.overlap_steps");
   ASSERT_TRUE(overlap.ok()) << overlap.status();
-  EXPECT_THAT(overlap->values, StartsWith("auto, steps_0, steps_1"));
-  EXPECT_EQ(overlap->fallback, "steps_1");
+  EXPECT_THAT(overlap->values, StartsWith("auto, 0, 1, "));
+  EXPECT_EQ(overlap->fallback, "1");
   EXPECT_EQ(FindConfigKey("peers")->fallback, "4");
   EXPECT_EQ(FindConfigKey("game.gan.data.flip")->fallback, "false");
   EXPECT_EQ(FindConfigKey("game.gan.data.classes")->type, "list of texts");

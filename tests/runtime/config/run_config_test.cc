@@ -52,13 +52,14 @@ TEST(ParseRunConfig, EmptyIsTheDefaults) {
 
 TEST(ParseRunConfig, MisspeltKeyHasAPlaceAndASuggestion) {
   EXPECT_EQ(Error("name: \"x\"\n  mixing {\n    codek: \"dense-f32\"\n}\n"),
-            "f.textproto:3:5: there is no \"codek\" in MixingConfig; did you "
+            "f.textproto:3:5: there is no key \"codek\" in mixing; did you "
             "mean \"codec\"?");
-  EXPECT_EQ(Error("step{learning_rate_of_the_generator: 1}"),
-            "f.textproto:1:6: there is no \"learning_rate_of_the_generator\" "
-            "in StepConfig; known: optimizer, generator_learning_rate, "
-            "discriminator_learning_rate, beta1, beta2, decay_from_round, "
-            "gradient_clip, n_critic, steps_per_round");
+  EXPECT_EQ(
+      Error("step{learning_rate_of_the_generator: 1}"),
+      "f.textproto:1:6: there is no key \"learning_rate_of_the_generator\" "
+      "in step; known: optimizer, generator_learning_rate, "
+      "discriminator_learning_rate, beta1, beta2, decay_from_round, "
+      "gradient_clip, n_critic, steps_per_round");
 }
 
 TEST(ParseRunConfig, AnOldSpellingIsAnsweredWithItsPlaceAndTheNewOne) {
@@ -88,7 +89,7 @@ TEST(ParseRunConfig, AnOldSpellingIsAnsweredWithItsPlaceAndTheNewOne) {
 
 TEST(ParseRunConfig, PlaceIsTheKeysEvenIfTheNextTokenIsElsewhere) {
   EXPECT_THAT(Error("mixin\n\n{ codec: \"dense-f32\" }"),
-              StartsWith("f.textproto:1:1: there is no \"mixin\""));
+              StartsWith("f.textproto:1:1: there is no key \"mixin\""));
 }
 
 TEST(ParseRunConfig, WrongTypesHaveAPlace) {
@@ -192,7 +193,7 @@ TEST(Overrides, ErrorsSayWhatFits) {
     return std::string(status.message());
   };
   EXPECT_EQ(error("mixing.codex=x"),
-            "--set mixing.codex=x: there is no \"codex\" in MixingConfig; did "
+            "--set mixing.codex=x: there is no key \"codex\" in mixing; did "
             "you mean \"codec\"?");
   EXPECT_EQ(error("rounds=ten"),
             "--set rounds=ten: \"ten\" is not a whole number, 0 or more, "

@@ -251,7 +251,7 @@ class Fleets(unittest.TestCase):
 
     def test_refuses_what_is_wrong_with_its_line(self):
         for text, said in (
-                ("teechers: 4", 'there is no "teechers" in DataLensConfig; did '
+                ("teechers: 4", 'there is no key "teechers" in datalens; did '
                  'you mean "teachers"?'),
                 ("top: 65", "game.datalens.top is 65; it must lie between 1 "
                  "and 64"),

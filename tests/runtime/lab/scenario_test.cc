@@ -127,7 +127,7 @@ struct Wrong {
 // Every error has its line and column.
 const Wrong kWrong[] = {
     {"hostz: 3",
-     "s.textproto:1:1: there is no \"hostz\" in ScenarioConfig; "
+     "s.textproto:1:1: there is no key \"hostz\"; "
      "did you mean \"hosts\"?"},
     {"\nlink { rtt 5 }", "s.textproto:2:"},
     {"link { rt: \"5ms\" }", "did you mean \"rtt\"?"},

@@ -102,7 +102,7 @@ TEST(TopologyReplicasTest, OneServesAndTheOtherSaysWho) {
   first.reset();
   EXPECT_TRUE(second.TickUntil([&] { return second.Ask().ok(); }));
   EXPECT_TRUE(both.GetStatus("run").ok());
-  EXPECT_THAT(second.log(), Contains("active: this replica serves now"));
+  EXPECT_THAT(second.log(), Contains("active: this instance serves now"));
 }
 
 // Held until the test says otherwise; keeps nothing.
