@@ -11,6 +11,7 @@
 #include "algorithms/collective/all_reduce.h"
 #include "algorithms/compress/codec.h"
 #include "algorithms/compress/gradient_compressor.h"
+#include "algorithms/compress/registry.h"
 #include "algorithms/method/catalogue.h"
 #include "algorithms/method/registry.h"
 #include "algorithms/optim/optimizer.h"
@@ -112,7 +113,7 @@ std::string CodecOfMethod(std::string_view name) {
 void CheckCodec(const std::string& codec, Checker& check) {
   const Names known = Codec::Names();
   const std::string name = codec.substr(0, codec.find(':'));
-  if (std::ranges::find(known, name) == known.end()) {
+  if (std::ranges::find(known, name) == known.end() && !IsGoneFromEdges(name)) {
     const std::string chosen = CodecOfMethod(name);
     if (chosen.empty()) return check.OneOf("mixing.codec", name, known);
     return check.Refuse("mixing.codec",

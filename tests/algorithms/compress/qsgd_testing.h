@@ -38,7 +38,7 @@ inline Bytes Coded(const QsgdCoder& coder, std::span<const float> x,
   return bytes;
 }
 
-// What a packer makes of a payload; empty if that travels as it is.
+// The bytes that a packer makes of a payload; empty if that travels as it is.
 inline Bytes Packed(const EliasPacker& packer,
                     std::span<const std::byte> payload) {
   Bytes out(payload.size());
