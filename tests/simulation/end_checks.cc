@@ -14,7 +14,7 @@ namespace {
 
 // Of the mean square of all parameters.
 constexpr double kFloor = 1e-4;
-// Of codecs that mix a few values of a vector at a time, or few bits of each.
+// Of codecs that mix few bits of each value.
 constexpr double kFloorOfSlow = 5e-3;
 // What is quantized by itself, not as a difference to a replica, keeps an error
 // of the values' size.  So do replicas that follow by a bit a value, or by a
@@ -29,12 +29,8 @@ constexpr double kLeftOfEquals = 0.9;
 constexpr double kLeftOfClipped = 0.99;  // a step of one length may be short
 // And shorter where payloads are many rounds old (StableStepSize).
 constexpr double kLeftOfOldClipped = 1;
-// Few values a round, now and then, where payloads take several rounds.
-constexpr double kLeftOfFarMasked = 0.99;
 constexpr int kManyRounds = 4;
 constexpr float kLargeStep = 0.3f;
-// Of which an exchange of `masked` averages one.
-constexpr double kMaskedValues = 16;
 
 // Of the squared distance, per round, in the worst direction:
 // ‖(1 − γ)x + γWx‖² <= (1 − γ)‖x‖² + γ‖Wx‖².
@@ -42,7 +38,6 @@ double FactorOf(const Scenario& s, const Codec& codec) {
   const auto schedule = *MakeSchedule(s.schedule, s.peers, s.seed);
   const int h = s.overlap == kAutoOverlap ? kMaxOverlap : s.overlap;
   double gamma = codec.gamma();
-  if (codec.name().starts_with("masked")) gamma /= kMaskedValues;
   if (h > 1) gamma = std::min(gamma, StableStepSize(*schedule, h - 1) * 2 / 3);
   const double mixed = ExpectedContraction(*schedule).factor;
   return 1 - gamma * (1 - mixed);
@@ -126,12 +121,11 @@ double DistanceBound(const Scenario& s, const Codec& codec, double before,
   const bool coarse = s.quantized && (codec.memory() != EdgeMemory::kReplicas ||
                                       codec.format() == WireFormat::kTopK ||
                                       codec.format() == WireFormat::kSign);
-  const bool masked = codec.name().starts_with("masked");
   // Replicas follow within some exchanges of the same edge: more of two bits a
   // value, and fewer there are where partners change.
   const bool fixed = (*MakeSchedule(s.schedule, s.peers, s.seed))->fixed();
   const bool slow =
-      masked || codec.format() == WireFormat::kLm2 ||
+      codec.format() == WireFormat::kLm2 ||
       (s.quantized && codec.memory() == EdgeMemory::kReplicas && !fixed);
   const double floor = coarse ? kFloorOfQuantized
                        : slow ? kFloorOfSlow
@@ -145,10 +139,8 @@ double DistanceBound(const Scenario& s, const Codec& codec, double before,
   }
   const double left_of_clipped =
       s.overlap < kManyRounds ? kLeftOfClipped : kLeftOfOldClipped;
-  const bool far = s.link.latency > s.TimeOfCompute();
   const double left = mixing == Mixing::kSmallSteps ? 2
                       : mixing == Mixing::kClipped  ? left_of_clipped
-                      : masked && far               ? kLeftOfFarMasked
                       : s.slowness == 1             ? kLeftOfEquals
                                                     : kLeft;
   return left * before + floor * squares;
