@@ -138,8 +138,6 @@ class Codec {
   virtual float Reach(const Encoded& payload, float limit) const {
     return std::numeric_limits<float>::infinity();
   }
-  // sum += decode(payload), which has been validated.  Not with kShared.
-  virtual void Add(const Encoded& payload, std::span<float> sum) const = 0;
 
   // One completed exchange, in order (PROTOCOL.md 4.4).  Payloads have been
   // validated; null is a skip, which counts as 0.

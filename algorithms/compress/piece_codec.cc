@@ -149,17 +149,6 @@ class PieceCodec final : public Codec {
         ->Reach(pieces_, payload.bytes, step, limit, kernels_);
   }
 
-  void Add(const Encoded& payload, std::span<float> sum) const override {
-    assert(sum.size() == size_);
-    const WireLayout& layout = *LayoutOf(payload.format);
-    for (size_t i = 0; i < pieces_.size(); ++i) {
-      const auto& [offset, n] = pieces_[i].extent;
-      CodedSpan part = layout.Part(i, payload.bytes);
-      part.coding = CodingAt(part.coding, payload.key);
-      kernels_.apply(&part, nullptr, 0, sum.subspan(offset, n), {});
-    }
-  }
-
   void Complete(const Encoded* mine, const Encoded* theirs, float c,
                 std::span<float> difference,
                 std::span<float> x) const override {

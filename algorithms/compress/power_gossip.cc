@@ -169,10 +169,6 @@ absl::Status PowerGossipCodec::Validate(const Encoded& payload) const {
   return absl::OkStatus();
 }
 
-void PowerGossipCodec::Add(const Encoded&, std::span<float>) const {
-  assert(false && "a projection is no vector");
-}
-
 // `change` is theirs less mine along one side; the other has the direction.
 void PowerGossipCodec::Correct(const Matrix& m, bool by_columns, uint64_t turn,
                                float c, std::span<const float> change,

@@ -65,7 +65,6 @@ class PowerGossipCodec final : public Codec {
               std::span<float> memory, uint64_t key,
               std::span<std::byte> out) const override;
   absl::Status Validate(const Encoded& payload) const override;
-  void Add(const Encoded& payload, std::span<float> sum) const override;
   void Complete(const Encoded* mine, const Encoded* theirs, float c,
                 std::span<float> memory, std::span<float> x) const override;
 

@@ -103,6 +103,10 @@ const Compressor* FindCompressor(std::string_view name) {
   return it == std::end(kCompressors) ? nullptr : *it;
 }
 
+bool IsGoneFromEdges(std::string_view name) {
+  return !InsteadOf(name, kGoneFromEdges).empty();
+}
+
 absl::StatusOr<std::shared_ptr<const Codec>> Codec::Create(
     std::string_view name, const ParameterLayout& layout,
     const Kernels& kernels) {

@@ -20,6 +20,10 @@ std::span<const Compressor* const> Compressors();
 // Null if there is none of that name.
 const Compressor* FindCompressor(std::string_view name);
 
+// Whether edges had a codec of that name; Codec::Create says what to write
+// instead.
+bool IsGoneFromEdges(std::string_view name);
+
 }  // namespace gossamer
 
 #endif  // GOSSAMER_ALGORITHMS_COMPRESS_REGISTRY_H_

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "algorithms/compress/codec.h"
 #include "algorithms/compress/gradient_compressor.h"
+#include "algorithms/compress/registry.h"
 #include "algorithms/game/bilinear_game.h"
 #include "algorithms/game/quadratic_game.h"
 #include "algorithms/game/synthetic_game.h"
@@ -66,7 +67,7 @@ std::string CodecOfMethod(std::string_view name) {
 void CheckCodec(const std::string& codec, Problems& problems) {
   const auto known = Codec::Names();
   const std::string name = codec.substr(0, codec.find(':'));
-  if (std::ranges::find(known, name) == known.end()) {
+  if (std::ranges::find(known, name) == known.end() && !IsGoneFromEdges(name)) {
     const std::string chosen = CodecOfMethod(name);
     if (chosen.empty()) return problems.OneOf("mixing.codec", name, known);
     return problems.Refuse("mixing.codec", "is \"", name,

@@ -112,8 +112,8 @@ constexpr float kLargest = 1;
 void RequireReach(const Codec& codec, const Encoded& payload) {
   if (codec.memory() == EdgeMemory::kShared) return;
   const float reach = codec.Reach(payload, kLargest);
-  std::vector<float> values(codec.extent().size);
-  codec.Add(payload, values);
+  std::vector<float> values(codec.extent().size), unused(values);
+  codec.Complete(nullptr, &payload, 0, values, unused);
   Require(std::ranges::all_of(
               values, [reach](float v) { return std::abs(v) <= reach; }),
           "no value is beyond its payload's reach");

@@ -14,8 +14,7 @@ namespace {
 
 // The floor of a distance, as a share of the mean square of all parameters.
 constexpr double kFloor = 1e-4;
-// The floor of codecs that mix a few values of a vector at a time, or few bits
-// of each value.
+// The floor of codecs that mix few bits of each value.
 constexpr double kFloorOfSlow = 5e-3;
 // The floor of codecs that quantize a value itself, not its difference to a
 // replica: their error is of the values' size.  A replica that follows by one
@@ -31,12 +30,8 @@ constexpr double kLeftOfEquals = 0.9;
 constexpr double kLeftOfClipped = 0.99;  // a step of one length may be short
 // Clipped payloads that are many rounds old are shorter still (StableStepSize).
 constexpr double kLeftOfOldClipped = 1;
-// An exchange of few values, whose payload takes several rounds.
-constexpr double kLeftOfFarMasked = 0.99;
 constexpr int kManyRounds = 4;
 constexpr float kLargeStep = 0.3f;
-// An exchange of `masked` averages one of so many values.
-constexpr double kMaskedValues = 16;
 
 // Returns the factor on the squared distance per round, in the worst direction:
 // ‖(1 − γ)x + γWx‖² <= (1 − γ)‖x‖² + γ‖Wx‖².
@@ -44,7 +39,6 @@ double FactorOf(const Scenario& s, const Codec& codec) {
   const auto schedule = *MakeSchedule(s.schedule, s.peers, s.seed);
   const int h = s.overlap == kAutoOverlap ? kMaxOverlap : s.overlap;
   double gamma = codec.gamma();
-  if (codec.name().starts_with("masked")) gamma /= kMaskedValues;
   if (h > 1) gamma = std::min(gamma, StableStepSize(*schedule, h - 1) * 2 / 3);
   const double mixed = ExpectedContraction(*schedule).factor;
   return 1 - gamma * (1 - mixed);
@@ -128,12 +122,11 @@ double DistanceBound(const Scenario& s, const Codec& codec, double before,
   const bool coarse = s.quantized && (codec.memory() != EdgeMemory::kReplicas ||
                                       codec.format() == WireFormat::kTopK ||
                                       codec.format() == WireFormat::kSign);
-  const bool masked = codec.name().starts_with("masked");
   // A replica follows within some exchanges of the same edge.  Two bits a value
   // need more of them, and an edge has fewer where partners change.
   const bool fixed = (*MakeSchedule(s.schedule, s.peers, s.seed))->fixed();
   const bool slow =
-      masked || codec.format() == WireFormat::kLm2 ||
+      codec.format() == WireFormat::kLm2 ||
       (s.quantized && codec.memory() == EdgeMemory::kReplicas && !fixed);
   const double floor = coarse ? kFloorOfQuantized
                        : slow ? kFloorOfSlow
@@ -147,10 +140,8 @@ double DistanceBound(const Scenario& s, const Codec& codec, double before,
   }
   const double left_of_clipped =
       s.overlap < kManyRounds ? kLeftOfClipped : kLeftOfOldClipped;
-  const bool far = s.link.latency > s.TimeOfCompute();
   const double left = mixing == Mixing::kSmallSteps ? 2
                       : mixing == Mixing::kClipped  ? left_of_clipped
-                      : masked && far               ? kLeftOfFarMasked
                       : s.slowness == 1             ? kLeftOfEquals
                                                     : kLeft;
   return left * before + floor * squares;

@@ -98,8 +98,7 @@ void DrawClockwork(Scenario& s, Draws d) {
 }
 
 void DrawDeepOverlap(Scenario& s, Draws d) {
-  const bool one_at_a_time =
-      s.codec.starts_with("power-gossip") || s.codec.starts_with("masked");
+  const bool one_at_a_time = s.codec.starts_with("power-gossip");
   if (s.overlap == 0 || s.clockwork || one_at_a_time ||
       !d.Chance(kDeepOverlap)) {
     return;

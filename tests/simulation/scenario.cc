@@ -82,13 +82,10 @@ void DrawTraining(Scenario& s, Draws d) {
 // Draws one of the methods of algorithms/method, as far as FindMisfits of a
 // configuration allows.
 void DrawMethod(Scenario& s, Draws d) {
-  if (d.Chance(0.2)) {
-    s.codec = d.Of<const char*>({"diff-int4", "innov-topk", "qsgd",
-                                 "squeeze-int4", "squeeze-sign", "squeeze-topk",
-                                 "moniqua", "power-gossip", "masked"});
-    // With these codecs an exchange begins where the last one ended.
-    if ((s.codec == "power-gossip" || s.codec == "masked") &&
-        (s.overlap < 0 || s.overlap > 1)) {
+  if (d.Chance(0.1)) {
+    s.codec = d.Of<const char*>({"innov-topk", "power-gossip"});
+    // An exchange begins where the last one ended.
+    if (s.codec == "power-gossip" && (s.overlap < 0 || s.overlap > 1)) {
       s.overlap = 1;
     }
   } else if (!ChangesByRound(s.schedule.graph) && d.Chance(0.1)) {
@@ -112,39 +109,15 @@ void DrawMethod(Scenario& s, Draws d) {
 // Models of 512 parameters have no quantized segment unless the option asks for
 // it.
 void DrawQuantization(Scenario& s, Draws d) {
-  if (!d.Chance(0.3) || s.codec.starts_with("dense") || s.codec == "masked") {
-    return;
-  }
+  if (!d.Chance(0.3) || s.codec.starts_with("dense")) return;
   s.quantized = true;
   s.dimension = d.Of({16, 64, kMostParameters / 4});
   if (s.peers > 24) s.dimension = 16;
-  const bool packs =
-      s.codec != "auto" && s.codec != "dyna" && s.codec != "power-gossip";
-  const bool splits = packs && s.codec != "moniqua" && s.dimension > 64 &&
+  const bool splits = s.codec != "auto" && s.codec != "dyna" &&
+                      s.codec != "power-gossip" && s.dimension > 64 &&
                       s.optimizer.name != "cold";
   s.codec += ":least=16";
-  if (s.codec.starts_with("qsgd")) {
-    s.codec += d.Of<const char*>({"", ",levels=1", ",levels=127", ",norm=l2",
-                                  ",coding=gamma", ",coding=omega"});
-  }
-  // θ is above any difference of two peers: values that wrap drive them apart.
-  if (s.codec.starts_with("moniqua")) s.codec += ",theta=100";
-  if (packs && d.Chance(0.2) && s.codec.find("coding") == s.codec.npos) {
-    s.codec += ",zstd=1";
-  }
   if (splits && d.Chance(0.3)) s.codec += ",fragments=2";
-}
-
-// Codecs that leave the tree give way to one that stays, and draws stay as they
-// are.
-void ReplaceCodec(Scenario& s) {
-  const std::string name = s.codec.substr(0, s.codec.find(':'));
-  const bool leaves = name == "diff-int4" || name == "qsgd" ||
-                      name == "moniqua" || name == "masked" ||
-                      name.starts_with("squeeze-");
-  if (leaves) s.codec = s.quantized ? "innov-int4:least=16" : "innov-int4";
-  const size_t packing = s.codec.find(",zstd=1");
-  if (packing != s.codec.npos) s.codec.erase(packing, 7);
 }
 
 void DrawTimes(Scenario& s, Draws d) {
@@ -378,7 +351,6 @@ Scenario DrawScenario(uint64_t seed) {
   DrawClipping(s, Draws(key.Fold("clipping")));
   DrawSickness(s, Draws(key.Fold("sickness")));
   DrawQuantization(s, Draws(key.Fold("quantization")));
-  ReplaceCodec(s);
   DrawPoliteness(s, Draws(key.Fold("politeness")));
   DrawBaseline(s, Draws(key.Fold("baseline")));
   DrawLearned(s, Draws(key.Fold("learned")));

@@ -520,6 +520,17 @@ TEST(Validate, RangesAndNames) {
   EXPECT_THAT(Error("checkpoint { keep: 0 }"), HasSubstr("checkpoint.keep"));
 }
 
+TEST(Validate, CodecsAndOptionsThatAreGoneSayWhatToWrite) {
+  EXPECT_THAT(Error("mixing { codec: \"squeeze-sign\" }"),
+              HasSubstr("codec \"squeeze-sign\" is gone from edges: write "
+                        "\"innov-sign\" instead"));
+  EXPECT_THAT(Error("mixing { codec: \"qsgd:levels=127\" }"),
+              HasSubstr("\"qsgd\" is gone from edges: write \"innov-int4\""));
+  EXPECT_THAT(Error("mixing { codec: \"innov-int4:zstd=1\" }"),
+              HasSubstr("option zstd of \"innov-int4\" is gone: leave zstd=1 "
+                        "out"));
+}
+
 TEST(ConfigurationHash, IsOfWhatPeersShare) {
   const uint64_t hash = ConfigurationHash(Parse(""));
   EXPECT_EQ(hash, ConfigurationHash(
