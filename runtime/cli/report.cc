@@ -207,7 +207,7 @@ std::string GameHtml(const ReportGame& game) {
     absl::StrAppendFormat(
         &html,
         "<p>Means over seeds &plusmn; standard deviation. Time to target: "
-        "until %s was first at most %.4g; &ndash; for who never got there. "
+        "until %s was first at most %.4g; &ndash; for a run that never got there. "
         "Marked: the best in its network.</p>\n",
         Escape(c.score_name), *c.target);
   }

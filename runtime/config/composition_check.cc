@@ -126,7 +126,7 @@ class Composition {
   void CheckGradients() {
     const auto method =
         GradientCompressor::Create(mixing_.gradient_codec(), {});
-    if (!method.ok()) return;  // said by who checks names
+    if (!method.ok()) return;  // the check of names reports it
     if (!(*method)->sums() && mixing_.all_reduce() != "all-gather") {
       Refuse("mixing.all_reduce", "is ", mixing_.all_reduce(),
              ", which sends sums on: with this gradient_codec they would have "
@@ -163,7 +163,7 @@ class Composition {
              ", or leave it out to get two thirds of that");
     }
     const auto codec = Codec::Create(mixing_.codec(), {});
-    if (!codec.ok()) return;  // said by who checks names
+    if (!codec.ok()) return;  // the check of names reports it
     const double largest = (*codec)->largest_gamma();
     // A bound copied from the message has six digits.
     if (gamma <= 1.00001 * largest) return;
@@ -243,7 +243,7 @@ std::vector<Problem> FindMisfits(const RunConfig& config) {
   const auto schedule =
       MakeSchedule(ScheduleSpecOf(config.mixing()),
                    static_cast<int>(config.peers()), config.seed());
-  // The topology has refused what is none.
+  // ProblemsOf(ScheduleSpec) has refused an impossible one.
   if (!schedule.ok()) return {};
   return Composition(config, **schedule).Find();
 }

@@ -57,7 +57,8 @@ def check_includes(path, text, problems):
         floor = floor_of(name)
         if floor is not None and floor > own:
             problems.append(f"{path}: includes {name}, which is a floor above")
-        if name.startswith("proto/") and FLOORS[own] not in KNOWS_PROTO:
+        if (name.startswith(("proto/", "google/protobuf/")) and
+                FLOORS[own] not in KNOWS_PROTO):
             problems.append(f"{path}: includes {name}: {FLOORS[own]} knows no "
                             "messages")
         for pattern, where, rule in EXTERNAL:
@@ -76,7 +77,7 @@ def check_clock(path, text, problems):
     code = re.sub(r"//.*", "", text)
     if WALL_CLOCK.search(code) and not path.startswith(tuple(MAY_ASK_DATE)):
         problems.append(f"{path}: asks for the date; SteadyNow() or the loop's "
-                        "Now() is not moved by who sets it")
+                        "Now() is not moved by a change of the clock")
 
 
 def check_looks(path, text, problems):
