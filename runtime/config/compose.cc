@@ -67,10 +67,10 @@ absl::StatusOr<std::unique_ptr<Game>> MakeClosedFormGame(
         shard, peers, config.seed());
   }
   return absl::InvalidArgumentError(
-      game.has_datalens()
-          ? "game datalens learns from votes, which virtual time does not have: "
-            "train it, with gossamer train or in gossamer lab"
-          : "the game has no closed form");
+      game.has_datalens() ? "game datalens learns from votes, which virtual "
+                            "time does not have: "
+                            "train it, with gossamer train or in gossamer lab"
+                          : "the game has no closed form");
 }
 
 LocalStepSpec LocalStepSpecOf(const RunConfig& config) {
