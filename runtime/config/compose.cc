@@ -52,7 +52,11 @@ absl::StatusOr<std::unique_ptr<Game>> MakeClosedFormGame(
     return SyntheticGame::Create(SyntheticSpecOf(config), shard, peers,
                                  config.seed());
   }
-  return absl::InvalidArgumentError("the game has no closed form");
+  return absl::InvalidArgumentError(
+      game.has_datalens() ? "game datalens learns from votes, which virtual "
+                            "time does not have: "
+                            "train it, with gossamer train or in gossamer lab"
+                          : "the game has no closed form");
 }
 
 GanSpec GanSpecOf(const RunConfig& config) {

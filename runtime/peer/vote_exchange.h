@@ -84,7 +84,7 @@ class VoteExchange {
   std::optional<ImageBatch> question_;
   bool parts_ = false;
   std::set<PeerId> parted_;
-  uint64_t ended_at_ = ~uint64_t{0};  // the first that an other has no part in
+  uint64_t ended_at_ = ~uint64_t{0};  // the first that another has no part in
 };
 
 }  // namespace gossamer

@@ -133,8 +133,8 @@ Task<absl::Status> VoteTrainer::Await(std::function<bool()> here) {
       parts_.role.student != nullptr ? "votes" : "question", " of ",
       exchange_.Awaited(), " within ",
       absl::FormatDuration(spec_.liveness_limit),
-      " (mixing.liveness_limit); a peer is gone, and datalens cannot go on "
-      "without it: start all again with --resume"));
+      " (mixing.liveness_limit); a peer is gone, and votes need every peer: "
+      "start all again with --resume"));
 }
 
 bool VoteTrainer::IsLast() const {

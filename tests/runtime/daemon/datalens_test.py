@@ -213,6 +213,9 @@ class Fleets(unittest.TestCase):
     def test_samples_and_scores_are_drawn_from_the_student(self):
         self.train("seen", NOISE, "rounds=4")
         self.assertTrue(glob.glob(self.runs("seen", "samples", "*.png")))
+        # The service is told of no parameters.
+        self.assertEqual(os.path.getsize(self.runs("seen", "consensus.jsonl")),
+                         0)
         picture = os.path.join(self.folder, "grid.png")
         code, out, err = self.end(self.start(
             "gossamer", "sample", "--run", self.runs("seen"), "--out",

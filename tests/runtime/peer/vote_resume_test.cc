@@ -349,7 +349,7 @@ TEST(PrivacyLedgerTest, OnlyTheLastEntryCounts) {
   EXPECT_TRUE(absl::IsDataLoss(open().status()));
 }
 
-// The amount spent is not known then, which is not the same as nothing.
+// The spent budget is not known then, which is not an empty one.
 TEST(PrivacyLedgerTest, AFolderThatCannotBeReadIsAnError) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/ledger";
