@@ -8,10 +8,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "absl/status/status.h"
+#include "algorithms/base/problems.h"
 #include "algorithms/privacy/rdp_accountant.h"
 
 namespace gossamer {
@@ -35,16 +34,9 @@ struct DataLensSettings {
   uint64_t seed = 1;  // of everything but the noise
 };
 
-// A setting that cannot be: its name here, and text that goes on after it.
-struct SettingProblem {
-  std::string name;  // "top"
-  std::string what;  // "is 65; it must lie between 1 and 64"
-};
-
-// All that hinders a run on images of `dimensions` values: ranges first, then a
-// budget that does not pay for one batch.
-std::vector<SettingProblem> FindSettingProblems(const DataLensSettings& s,
-                                                int dimensions);
+// Returns all that hinders a run on images of `dimensions` values: ranges
+// first, then a budget that does not pay for one batch.
+Problems ProblemsOf(const DataLensSettings& s, int dimensions);
 // kInvalidArgument unless there is an example for every teacher.
 absl::Status CheckExamples(const DataLensSettings& s, size_t examples);
 

@@ -24,27 +24,19 @@ int Whole(uint32_t value) {
       std::min<uint32_t>(value, std::numeric_limits<int>::max()));
 }
 
-std::string Key(const std::string& name) {
-  return absl::StrCat("game.datalens.", name);
-}
-
 void CheckPeersAndRounds(const RunConfig& config, const DataLensSettings& s,
-                         std::vector<Problem>& problems) {
+                         Problems& problems) {
   if (config.peers() > static_cast<uint64_t>(s.teachers) + 1) {
-    problems.push_back(
-        {"peers", absl::StrCat("is ", config.peers(),
-                               ", but besides the "
-                               "student each needs a teacher, and "
-                               "game.datalens.teachers is ",
-                               s.teachers)});
+    problems.Refuse("peers", "is ", config.peers(),
+                    ", but besides the student each needs a teacher, and "
+                    "game.datalens.teachers is ",
+                    s.teachers);
   }
   const uint64_t allowed = AllowedSteps(s);
   if (config.rounds() <= allowed) return;
-  problems.push_back({"rounds", absl::StrCat("is ", config.rounds(),
-                                             ", but the budget of "
-                                             "epsilon ",
-                                             s.budget.epsilon, " pays for ",
-                                             allowed, ": leave it out")});
+  problems.Refuse("rounds", "is ", config.rounds(),
+                  ", but the budget of epsilon ", s.budget.epsilon,
+                  " pays for ", allowed, ": leave it out");
 }
 
 }  // namespace
@@ -76,28 +68,23 @@ void ResolveVotes(RunConfig& config) {
   }
   if (config.has_rounds() || !config.game().has_datalens()) return;
   const DataLensSettings s = DataLensSettingsOf(config);
-  if (!FindSettingProblems(s, kDigitPixels).empty()) return;
+  if (!ProblemsOf(s, kDigitPixels).empty()) return;
   config.set_rounds(AllowedSteps(s));
 }
 
-std::vector<Problem> FindVoteProblems(const RunConfig& config) {
+Problems ProblemsOfVotes(const RunConfig& config) {
   const bool votes = LearnsFromVotes(config);
-  std::vector<Problem> problems;
+  Problems problems;
   if (votes != config.game().has_datalens()) {
-    problems.push_back(
-        {"algorithm",
-         absl::StrCat("is ", config.algorithm(),
-                      votes
-                          ? ", which learns from votes, and no other game has "
+    problems.Refuse("algorithm", "is ", config.algorithm(),
+                    votes ? ", which learns from votes, and no other game has "
                             "any than game { datalens {} }"
                           : ", but game datalens has votes and no gradients: "
-                            "take algorithm datalens")});
+                            "take algorithm datalens");
   }
   if (!config.game().has_datalens()) return problems;
   const DataLensSettings s = DataLensSettingsOf(config);
-  for (const SettingProblem& p : FindSettingProblems(s, kDigitPixels)) {
-    problems.push_back({Key(p.name), p.what});
-  }
+  problems.Add("game.datalens.", ProblemsOf(s, kDigitPixels));
   if (votes && problems.empty()) CheckPeersAndRounds(config, s, problems);
   return problems;
 }

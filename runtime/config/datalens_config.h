@@ -6,11 +6,9 @@
 #ifndef GOSSAMER_RUNTIME_CONFIG_DATALENS_CONFIG_H_
 #define GOSSAMER_RUNTIME_CONFIG_DATALENS_CONFIG_H_
 
-#include <vector>
-
+#include "algorithms/base/problems.h"
 #include "algorithms/privacy/settings.h"
 #include "proto/run.pb.h"
-#include "runtime/config/run_config_check.h"
 
 namespace gossamer {
 
@@ -22,7 +20,7 @@ void ResolveVotes(RunConfig& config);
 
 // Of a resolved configuration: problems of game.datalens, and an algorithm that
 // does not go with it.
-std::vector<Problem> FindVoteProblems(const RunConfig& config);
+Problems ProblemsOfVotes(const RunConfig& config);
 
 }  // namespace gossamer
 

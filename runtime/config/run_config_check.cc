@@ -190,7 +190,7 @@ std::vector<Problem> FindProblems(const RunConfig& config) {
   CheckOptimizer(config, problems);
   problems.Add("step.", ProblemsOf(LocalStepSpecOf(config)));
   CheckGame(config, problems);
-  for (Problem& p : FindVoteProblems(config)) problems.Refuse(p.key, p.what);
+  problems.Add("", ProblemsOfVotes(config));
   if (!problems.empty()) return problems.Take();
   return FindMisfits(config);
 }

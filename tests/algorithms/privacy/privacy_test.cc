@@ -197,8 +197,8 @@ TEST(SettingsTest, NamesWhatCannotBe) {
     DataLensSettings s;
     change(s);
     std::string all;
-    for (const SettingProblem& p : FindSettingProblems(s, 64)) {
-      absl::StrAppend(&all, p.name, " ", p.what, "\n");
+    for (const Problem& p : ProblemsOf(s, 64).Take()) {
+      absl::StrAppend(&all, p.key, " ", p.what, "\n");
     }
     return all;
   };
