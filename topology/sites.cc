@@ -85,7 +85,7 @@ absl::StatusOr<Sites> Sites::Parse(const std::string& text) {
   if (sites.names_.size() >= 2) return sites;
   return absl::InvalidArgumentError(absl::StrFormat(
       "sites: \"%s\" names %s; nothing is far from anything then: name two or "
-      "more, for example \"paris:1-8 sydney:9-16\", or take schedule "
+      "more, for example \"paris:1-8 sydney:9-16\", or take graph "
       "random-matching",
       text.substr(0, 80), sites.names_.empty() ? "no site" : "one site"));
 }

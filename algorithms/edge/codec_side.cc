@@ -84,9 +84,6 @@ void CodecSide::OnZero() {
   OnEnd();
   for (CorrectionObserver* o : observers_) o->OnZero();
   std::fill(replica_.begin(), replica_.end(), 0.0f);
-  // Shared memory does not begin at zero but with what the codec gives each
-  // end, at its first use.
-  if (codec_->memory() == EdgeMemory::kShared) difference_.clear();
   if (!SeededBug("keep-difference")) {
     std::fill(difference_.begin(), difference_.end(), 0.0f);
   }

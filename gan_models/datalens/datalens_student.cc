@@ -200,6 +200,12 @@ absl::StatusOr<double> ClassifierAccuracy(const ImageBatch& train,
                                           RngKey key) {
   constexpr int kWidth = 64, kSteps = 1000, kBatch = 100;
   constexpr double kRate = 2e-3;
+  if (train.labels.size() < 2 || test.labels.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a classifier needs two examples or more to learn from "
+                     "and one to be tested on, not ",
+                     train.labels.size(), " and ", test.labels.size()));
+  }
   UseThreads(1);
   return GuardTorch([&]() -> absl::StatusOr<double> {
     const auto size = static_cast<int64_t>(train.labels.size());

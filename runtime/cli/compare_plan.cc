@@ -193,7 +193,8 @@ absl::StatusOr<std::vector<ComparedGame>> GamesOf(
     game.file = file;
     GOSSAMER_ASSIGN_OR_RETURN(game.base, LoadRunConfig(file, options.set));
     GOSSAMER_ASSIGN_OR_RETURN(game.given, GivenBy(file, options.set));
-    if (options.rehearse && game.base.game().has_gan()) {
+    if (options.rehearse &&
+        (game.base.game().has_gan() || game.base.game().has_datalens())) {
       return absl::InvalidArgumentError(absl::StrCat(
           file,
           ": --rehearse compares games with a closed form (synthetic, "

@@ -154,11 +154,11 @@ int RunGraph(const Options& options) {
 
 void AddGraph(Command& program) {
   auto options = std::make_shared<Options>();
-  Command& command = program.AddCommand(
-      {.name = "graph",
-       .about = "Say how fast a graph or schedule mixes, and draw it",
-       .footer = kExamples,
-       .run = [options] { return RunGraph(*options); }});
+  Command& command =
+      program.AddCommand({.name = "graph",
+                          .about = "Say how fast a graph mixes, and draw it",
+                          .footer = kExamples,
+                          .run = [options] { return RunGraph(*options); }});
   const OptionRules shown = {.show_default = true};
   ScheduleSpec& spec = options->spec;
   const std::vector<std::string> graphs(GraphNames().begin(),

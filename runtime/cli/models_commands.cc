@@ -109,12 +109,16 @@ struct LoadedStudent {
   std::vector<float> generator;
 };
 
+StudentShape ShapeOf(const GanSpec& spec) {
+  return {.latent = spec.latent,
+          .width = spec.width,
+          .dimensions = kDigitPixels,
+          .classes = kDigitClasses};
+}
+
 absl::StatusOr<LoadedStudent> LoadStudent(const GanSpec& spec,
                                           const GeneratorFiles& files) {
-  const StudentShape shape = {.latent = spec.latent,
-                              .width = spec.width,
-                              .dimensions = kDigitPixels,
-                              .classes = kDigitClasses};
+  const StudentShape shape = ShapeOf(spec);
   LoadedStudent loaded;
   GOSSAMER_ASSIGN_OR_RETURN(
       loaded.evaluator,
@@ -297,27 +301,32 @@ absl::Status Sample(const SampleSpec& spec) {
   return absl::OkStatus();
 }
 
+// The tensors of a model's player; a student plays against no network here.
+absl::StatusOr<ParameterLayout> LayoutOf(const GanSpec& spec, Player player) {
+  if (spec.model == kStudent) {
+    if (player == Player::kGenerator) return StudentLayout(ShapeOf(spec));
+    return ParameterLayout();
+  }
+  GOSSAMER_ASSIGN_OR_RETURN(const auto network,
+                            Network::Create(player, NetworkOf(spec)));
+  return ParameterLayout(network->tensors().parameters());
+}
+
 absl::Status Export(const ExportSpec& spec) {
-  GOSSAMER_ASSIGN_OR_RETURN(
-      const auto network,
-      Network::Create(Player::kGenerator, NetworkOf(spec.gan)));
-  const TensorTable& tensors = network->tensors();
-  GOSSAMER_ASSIGN_OR_RETURN(
-      const std::vector<float> generator,
-      LoadGenerator(spec.files, tensors.parameter_count()));
+  GOSSAMER_ASSIGN_OR_RETURN(const ParameterLayout layout,
+                            LayoutOf(spec.gan, Player::kGenerator));
+  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<float> generator,
+                            LoadGenerator(spec.files, layout.size()));
   SafetensorsView view;
   // Loaders of other programs look for this key.
   view.metadata = {{"format", "pt"},
                    {"model", spec.gan.model},
                    {"width", absl::StrCat(spec.gan.width)},
                    {"latent", absl::StrCat(spec.gan.latent)}};
-  size_t offset = 0;
-  for (const Segment& s : tensors.parameters()) {
-    size_t size = 1;
-    for (const int64_t d : s.shape) size *= static_cast<size_t>(d);
+  for (const Segment& s : layout.segments()) {
     view.floats.push_back(
-        {s.name, s.shape, std::span(generator).subspan(offset, size)});
-    offset += size;
+        {s.name, s.shape,
+         std::span(generator).subspan(s.extent.offset, s.extent.size)});
   }
   GOSSAMER_RETURN_IF_ERROR(WriteSafetensors(spec.out, view));
   std::cout << spec.out << ": " << view.floats.size() << " tensors, "
@@ -342,12 +351,13 @@ absl::Status Evaluate(const EvaluateSpec& spec) {
 absl::Status PrintModel(const GanSpec& spec, bool json) {
   nlohmann::ordered_json model;
   for (Player player : {Player::kGenerator, Player::kDiscriminator}) {
-    GOSSAMER_ASSIGN_OR_RETURN(const auto network,
-                              Network::Create(player, NetworkOf(spec)));
+    GOSSAMER_ASSIGN_OR_RETURN(const ParameterLayout layout,
+                              LayoutOf(spec, player));
+    if (layout.size() == 0) continue;
     const char* const name =
         player == Player::kGenerator ? "generator" : "discriminator";
-    model[name]["parameters"] = network->tensors().parameter_count();
-    for (const Segment& s : network->tensors().parameters()) {
+    model[name]["parameters"] = layout.size();
+    for (const Segment& s : layout.segments()) {
       model[name]["tensors"].push_back({{"name", s.name}, {"shape", s.shape}});
     }
   }

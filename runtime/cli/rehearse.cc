@@ -262,7 +262,7 @@ absl::StatusOr<StepTimes> PrepareRehearsal(const RehearseOptions& options,
     return absl::InvalidArgumentError(
         "--steps-of and --step-time both say how long steps take; give one");
   }
-  const bool networks = config.game().has_gan();
+  const bool networks = config.game().has_gan() || config.game().has_datalens();
   std::string step_time = options.step_time;
   if (step_time.empty() && config.game().has_synthetic()) {
     step_time = config.game().synthetic().step_time();

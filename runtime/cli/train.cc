@@ -75,7 +75,8 @@ absl::Status PrepareFolder(const RunFolder& folder, const RunConfig& config,
   // A run of another name begins with a full budget, too; but nothing here
   // forgets what was spent.
   const std::string spent = folder.PeerPath(1) + "/spent";
-  if (std::filesystem::exists(spent, error)) {
+  // A ledger that cannot be looked at counts as one that is there.
+  if (std::filesystem::exists(spent, error) || error) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--overwrite would delete ", spent,
         ", the ledger of a privacy budget that stays spent; take another "

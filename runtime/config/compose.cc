@@ -132,6 +132,7 @@ absl::StatusOr<PeerSpec> PeerSpecOf(const RunConfig& config) {
   spec.run_id = config.name();
   spec.seed = config.seed();
   spec.rounds = config.rounds();
+  spec.peers = static_cast<int>(config.peers());
   const Method* const method = MethodOf(config);
   if (method != nullptr) spec.averaging = method->averaging;
   spec.all_reduce = mixing.all_reduce();

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -102,16 +103,19 @@ class Composition {
 
   void CheckCentralized() {
     const bool gradients = method_.averaging == Averaging::kGradients;
+    const bool votes = method_.averaging == Averaging::kVotes;
     if (overlaps()) {
-      Refuse("mixing.overlap_steps", "is not 0, but ", name_, " averages the ",
-             gradients ? "gradients of the very step"
-                       : "parameters of the very round",
-             ": leave it out or set 0");
+      Refuse("mixing.overlap_steps", "is not 0, but ", name_,
+             votes       ? " sums the votes"
+             : gradients ? " averages the gradients of the very step"
+                         : " averages the parameters",
+             gradients ? "" : " of the very round", ": leave it out or set 0");
     }
     gradients ? CheckGradients() : RefuseGradients();
     if (mixing_.mixing_rounds() > 1) {
       Refuse("mixing.mixing_rounds", "is above 1, but ", name_,
-             "'s all-reduce is exact: leave it out");
+             votes ? " mixes no parameters" : "'s all-reduce is exact",
+             ": leave it out");
     }
   }
 
@@ -207,10 +211,11 @@ class Composition {
              why...);
     };
     if (method_.centralized()) {
-      return refuse(
-          name_,
-          "'s all-reduce is a sum already when a peer gets it, with a liar in "
-          "it at full length: leave it out");
+      return refuse(name_,
+                    method_.averaging == Averaging::kVotes
+                        ? " mixes no parameters: leave it out"
+                        : "'s all-reduce is a sum already when a peer gets it, "
+                          "with a liar in it at full length: leave it out");
     }
     if (mixing_.chebyshev()) {
       refuse(
@@ -249,37 +254,53 @@ std::vector<Problem> FindMisfits(const RunConfig& config) {
 }
 
 std::vector<std::string> FindUnused(const RunConfig& config) {
-  static constexpr const char* kOfGossip[] = {"graph",
-                                              "degree",
-                                              "edge_probability",
-                                              "edges",
-                                              "sites",
-                                              "variance_budget",
-                                              "codec",
-                                              "gamma",
-                                              "chebyshev",
-                                              "replica_memory_mb",
-                                              "deadline"};
-  static constexpr const char* kOfAllReduce[] = {"all_reduce"};
+  static constexpr const char* kOfGossip[] = {"mixing.graph",
+                                              "mixing.degree",
+                                              "mixing.edge_probability",
+                                              "mixing.edges",
+                                              "mixing.sites",
+                                              "mixing.variance_budget",
+                                              "mixing.codec",
+                                              "mixing.gamma",
+                                              "mixing.chebyshev",
+                                              "mixing.replica_memory_mb",
+                                              "mixing.deadline"};
+  static constexpr const char* kOfAllReduce[] = {"mixing.all_reduce"};
+  // Votes have a step of their own.
+  static constexpr const char* kOfSteps[] = {"step.optimizer",
+                                             "step.generator_learning_rate",
+                                             "step.discriminator_learning_rate",
+                                             "step.beta1",
+                                             "step.beta2",
+                                             "step.decay_from_round"};
   RunConfig usual;
   usual.set_algorithm(config.algorithm());
   ResolveRunConfig(usual);
-  const auto text_of = [](const RunConfig& run, const char* name) {
+  const auto text_of = [](const RunConfig& run, std::string_view key) {
+    const bool mixing = key.starts_with("mixing.");
+    const google::protobuf::Message& group =
+        mixing ? static_cast<const google::protobuf::Message&>(run.mixing())
+               : run.step();
     std::string text;
     google::protobuf::TextFormat::PrintFieldValueToString(
-        run.mixing(), MixingConfig::descriptor()->FindFieldByName(name), -1,
-        &text);
+        group,
+        group.GetDescriptor()->FindFieldByName(
+            std::string(key.substr(key.find('.') + 1))),
+        -1, &text);
     return text;
   };
-  const std::span<const char* const> unused =
-      IsCentralized(config) ? std::span<const char* const>(kOfGossip)
-                            : std::span<const char* const>(kOfAllReduce);
   std::vector<std::string> found;
-  for (const char* const name : unused) {
-    if (text_of(config, name) != text_of(usual, name)) {
-      found.push_back(absl::StrCat("mixing.", name));
+  const auto look_at = [&](std::span<const char* const> keys) {
+    for (const char* const key : keys) {
+      if (text_of(config, key) != text_of(usual, key)) found.push_back(key);
     }
-  }
+  };
+  const Method* const method = MethodOf(config);
+  const bool votes =
+      method != nullptr && method->averaging == Averaging::kVotes;
+  if (IsCentralized(config)) look_at(kOfGossip);
+  if (!IsCentralized(config) || votes) look_at(kOfAllReduce);
+  if (votes) look_at(kOfSteps);
   return found;
 }
 

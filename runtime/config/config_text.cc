@@ -51,7 +51,10 @@ std::string InGroup(const Descriptor& type) {
   absl::string_view name = type.name();
   absl::ConsumeSuffix(&name, "Config");
   const bool whole = name == "Run" || name == "Scenario";
-  return whole ? "" : absl::StrCat(" in ", absl::AsciiStrToLower(name));
+  if (whole) return "";
+  // Two games have these keys.
+  if (name == "Saddle") name = "bilinear or quadratic";
+  return absl::StrCat(" in ", absl::AsciiStrToLower(name));
 }
 
 std::string NoSuchField(const Descriptor& type, std::string_view name) {

@@ -85,6 +85,8 @@ Problems ProblemsOfVotes(const RunConfig& config) {
   if (!config.game().has_datalens()) return problems;
   const DataLensSettings s = DataLensSettingsOf(config);
   problems.Add("game.datalens.", ProblemsOf(s, kDigitPixels));
+  problems.Range<uint64_t>("evaluation.samples", config.evaluation().samples(),
+                           2, 100000);
   if (votes && problems.empty()) CheckPeersAndRounds(config, s, problems);
   return problems;
 }

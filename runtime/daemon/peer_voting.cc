@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
+#include "runtime/checkpoint/file_ops.h"
 #include "runtime/config/run_config.h"
 #include "runtime/daemon/peer_process.h"
 
@@ -46,11 +47,13 @@ absl::StatusOr<VotingParts> PeerProcess::OpenVoting(const std::string& folder) {
     voting.noise = FreshNoise();
   }
   const std::string spent = folder + "/spent";
-  std::error_code error;
-  std::filesystem::create_directories(spent, error);
-  if (error) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot make ", spent, ": ", error.message()));
+  GOSSAMER_RETURN_IF_ERROR(SystemFileOps().MakeFolder(spent));
+  // The folders above are there already, perhaps not yet on the disk: without
+  // their names a power cut would lose a ledger whose entries are synced.
+  for (const std::filesystem::path above :
+       {std::filesystem::path(folder), std::filesystem::path(options_.run_dir),
+        std::filesystem::absolute(options_.run_dir).parent_path()}) {
+    GOSSAMER_RETURN_IF_ERROR(SystemFileOps().SyncFolder(above.string()));
   }
   absl::StatusOr<FileLock> lock =
       FileLock::Take(spent + "/lock", absl::ZeroDuration());

@@ -64,7 +64,9 @@ Pacing::Emission Pacing::Plan(EdgePace& pace, Edge& edge, const Codec& codec,
   // The log's skips are repeated at a replay; in a run there are none in it.
   const bool pays = finite && !decisions_->Skips(edge.other(), id) &&
                     !(pace.overdue && SeededBug("stay-apart"));
-  if (const auto format = decisions_->Format(edge.other(), id)) {
+  // The log of another codec may name formats that this one does not have.
+  if (const auto format = decisions_->Format(edge.other(), id);
+      format && codec.EncodedSize(*format) > 0) {
     edge.use_format(*format);
   }
   ReportFormat(pace, edge, codec, id);

@@ -30,6 +30,8 @@ struct PeerSpec {
   uint64_t epoch = 0;  // of this incarnation, MakeEpoch
   uint64_t seed = 1;
   uint64_t rounds = 1000;
+  // The founders of the fleet, where the method needs to know; 0: it does not.
+  int peers = 0;
   Averaging averaging = Averaging::kGossip;
   bool centralized() const { return averaging != Averaging::kGossip; }
   std::string all_reduce = "ring";  // of exact means

@@ -34,6 +34,13 @@ absl::Duration VoteTrainer::DrainLimit() const { return kPartLimit; }
 absl::Status VoteTrainer::OnView(bool /*first*/, const SavedEdges& /*saved*/) {
   std::vector<PeerId> ids;
   const std::vector<Member>& members = parts_.views->view().members;
+  // Teachers are shared out by the configuration's number of peers: with fewer
+  // groups some teachers would be missing from every sum.
+  if (spec_.peers != 0 && members.size() != static_cast<size_t>(spec_.peers)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the view has ", members.size(), " peers, and the configuration ",
+        spec_.peers, ": give the topology service the same configuration"));
+  }
   for (const Member& m : members) {
     ids.push_back(m.id);
     if (m.id.value == ids.size()) continue;

@@ -83,7 +83,8 @@ absl::Status Decisions::Read(std::string_view line) {
   }
   if (word == "skip") skips_[{PeerId{n[0]}, n[1]}] = true;
   if (word == "format") {
-    if (n[2] < 1 || n[2] > kLastWireFormat) {
+    // The format 8 was that of QSGD on edges.
+    if (n[2] < 1 || n[2] > kLastWireFormat || n[2] == 8) {
       return absl::DataLossError("a format that is none");
     }
     formats_[{PeerId{n[0]}, n[1]}] = static_cast<WireFormat>(n[2]);

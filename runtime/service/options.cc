@@ -63,7 +63,7 @@ void AddFlags(Command& program, Flags& f) {
                     {.value_name = "KEY=VALUE", .one_at_a_time = true});
   program.AddOption("--max-peers", &f.max_peers,
                     "most members once the run is under way; 0: as many as "
-                    "the schedule allows; as --peers: nobody joins",
+                    "the graph allows; as many as found it: nobody joins",
                     {.show_default = true, .range = {{0, kMaxPeers}}});
   program.AddOption("--min-gap", &f.min_gap, "refuse a smaller spectral gap",
                     {.range = {{0, 1}}});

@@ -79,7 +79,7 @@ void Simulation::Violation(const std::string& what) {
   if (!outcome_.violation.empty()) return;
   outcome_.violation = what;
   if (!trace_) return;
-  service_.TellMembers();
+  service_.ReportMembers();
   for (const Seat& seat : seats_) {
     if (seat.life) seat.life->ReportEdges();
   }

@@ -102,7 +102,7 @@ absl::Status Fleet::CheckStored() const {
   return absl::FailedPreconditionError(absl::StrFormat(
       "what is stored is run \"%s\" of %d peers, graph %s, seed %d, "
       "configuration %016x, which has not finished; start with the "
-      "same options to go on with it, or with another --state or --run",
+      "same options to go on with it, or with another --state or name",
       view.run_id, view.members.size(), view.schedule.graph, view.seed,
       roster_.configuration_hash()));
 }

@@ -10,6 +10,9 @@ namespace gossamer {
 namespace {
 
 constexpr char kSameEveryRound[] = "fixed";  // a message's schedule
+// The rule of Metropolis and Hastings, and its name on regular graphs.
+constexpr char kWeights[] = "metropolis";
+constexpr char kUniform[] = "uniform";
 
 absl::Status Refused(absl::string_view why) {
   return absl::DataLossError(absl::StrCat("a view ", why));
@@ -39,7 +42,7 @@ wire::ViewMessage ToMessage(const View& view) {
   const bool changes = ChangesByRound(view.schedule.graph);
   m.set_graph(changes ? ScheduleSpec{}.graph : view.schedule.graph);
   m.set_schedule(changes ? view.schedule.graph : kSameEveryRound);
-  m.set_weights("metropolis");
+  m.set_weights(kWeights);
   m.set_degree(static_cast<uint32_t>(view.schedule.degree));
   m.set_edge_probability(view.schedule.edge_probability);
   m.set_edges(view.schedule.edges);
@@ -79,6 +82,16 @@ absl::StatusOr<View> FromMessage(const wire::ViewMessage& m) {
       m.gamma() < 0 || m.gamma() > 1 || m.overlap_steps() > kMaxOverlap ||
       m.degree() > kMaxPeers || !std::isfinite(m.variance_budget())) {
     return Refused("with a number out of range");
+  }
+  // Both ends of an edge must mix by one matrix: a rule or a combination that
+  // this release does not know is refused, not taken for another.
+  const bool same = m.schedule() == kSameEveryRound;
+  // Older services call the graph of one-peer-exponential fixed, too.
+  const bool known =
+      same ? !ChangesByRound(m.graph()) || m.graph() == "one-peer-exponential"
+           : ChangesByRound(m.schedule());
+  if (!known || (m.weights() != kWeights && m.weights() != kUniform)) {
+    return Refused("whose mixing matrix this release does not know");
   }
   View view;
   for (int i = 0; i < m.member_id_size(); ++i) {

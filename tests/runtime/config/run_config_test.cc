@@ -66,7 +66,7 @@ TEST(ParseRunConfig, AnOldSpellingIsAnsweredWithItsPlaceAndTheNewOne) {
   const std::pair<const char*, const char*> cases[] = {
       {"mixing { schedule: \"permuted-ring\" }", "graph: \"permuted-ring\""},
       {"mixing { weights: \"uniform\" }", "leave it out: edges weigh"},
-      {"mixing { chebyshev: true }", "write chebyshev: true"},
+      {"mixing { gossip: \"chebyshev\" }", "write chebyshev: true"},
       {"mixing { order: \"step-then-mix\" }", "leave it out: the algorithm"},
       {"mixing { largest_parameter: 5 }", "leave it out: it is 1e6"},
       {"step { epsilon: 1e-8 }", "leave it out: it is 1e-8"},

@@ -231,6 +231,12 @@ class Fleets(unittest.TestCase):
             "gossamer", "sample", "--run", self.runs("seen"), "--of", "2"))
         self.assertEqual(code, 2, err)
         self.assertIn("peer 1 alone has a generator", err)
+        tensors = os.path.join(self.folder, "g.safetensors")
+        code, out, err = self.end(self.start(
+            "gossamer", "checkpoint", "export", "--run", self.runs("seen"),
+            "--out", tensors))
+        self.assertEqual(code, 0, err)
+        self.assertRegex(out, r": 4 tensors, \d+ parameters")
 
     def test_values_that_are_not_finite(self):
         process = self.start_train("wild", "game.datalens.student_rate=1.5e38")

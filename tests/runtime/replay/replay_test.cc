@@ -241,7 +241,8 @@ TEST_F(ReplayTest, TheAllReduceThatWasChosenRepeats) {
 TEST_F(ReplayTest, LinesThatAreNoneAreRefusedByNumber) {
   for (const char* bad :
        {"jump 1 5\nhop 2\n", "jump 1 5\njump 3\n", "jump 1 5\ndone 1 2 x\n",
-        "stop 4\nformat 1 2 99\n", "stop 4\nall-reduce 99\n"}) {
+        "stop 4\nformat 1 2 99\n", "stop 4\nformat 1 2 8\n",
+        "stop 4\nall-reduce 99\n"}) {
     const auto decisions = Decisions::Replay(bad);
     EXPECT_EQ(decisions.status().code(), absl::StatusCode::kDataLoss);
     EXPECT_THAT(std::string(decisions.status().message()),

@@ -35,7 +35,7 @@ class ReplicasTest : public testing::Test {
     };
   }
   // Makes a call; every address answers by `codes_`.
-  grpc::Status Ask(Replicas& replicas) {
+  grpc::Status Ask(InstanceCalls& replicas) {
     asked_.clear();
     limits_.clear();
     return replicas.Ask(
@@ -92,7 +92,7 @@ TEST_F(ReplicasTest, IfNobodyServesEveryAnswerIsTold) {
   EXPECT_EQ(nobody.error_message(),
             "127.0.0.1:1: says 127.0.0.1:1; 127.0.0.1:2: says 127.0.0.1:2; "
             "127.0.0.1:3: says 127.0.0.1:3");
-  Replicas one("127.0.0.1:1", Maker());
+  InstanceCalls one("127.0.0.1:1", Maker());
   EXPECT_EQ(Ask(one).error_message(), "says 127.0.0.1:1");
 }
 
@@ -148,7 +148,7 @@ TEST_F(ReplicasTest, AfterCancelNothingIsAsked) {
 }
 
 TEST_F(ReplicasTest, NoAddressIsNoAnswer) {
-  Replicas none(",", Maker());
+  InstanceCalls none(",", Maker());
   const grpc::Status status = Ask(none);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_THAT(status.error_message(), HasSubstr("no address"));

@@ -47,6 +47,29 @@ TEST(ViewMessageTest, KeepsEverything) {
   EXPECT_EQ(view->overlap_steps, 4);
 }
 
+// Peers of older releases read a graph that changes by round as a schedule
+// beside the graph ring.
+TEST(ViewMessageTest, AGraphThatChangesIsASchedule) {
+  for (const char* const graph : {"permuted-ring", "random-matching",
+                                  "one-peer-exponential", "locality-skewed"}) {
+    View view = Sample();
+    view.schedule.graph = graph;
+    const wire::ViewMessage message = ToMessage(view);
+    EXPECT_EQ(message.graph(), "ring");
+    EXPECT_EQ(message.schedule(), graph);
+    EXPECT_EQ(message.weights(), "metropolis");
+    EXPECT_EQ(FromMessage(message)->schedule, view.schedule);
+  }
+  wire::ViewMessage older = ToMessage(Sample());
+  older.set_schedule("random-matching");
+  older.set_graph("complete");
+  older.set_weights("uniform");
+  EXPECT_EQ(FromMessage(older)->schedule.graph, "random-matching");
+  older.set_schedule("fixed");
+  older.set_graph("one-peer-exponential");
+  EXPECT_EQ(FromMessage(older)->schedule.graph, "one-peer-exponential");
+}
+
 TEST(ViewMessageTest, RefusesWhatIsNoView) {
   using Spoil = void (*)(wire::ViewMessage&);
   for (const Spoil spoil : std::initializer_list<Spoil>{
@@ -62,6 +85,9 @@ TEST(ViewMessageTest, RefusesWhatIsNoView) {
            [](auto& m) { m.set_departing_address(0, ""); },
            [](auto& m) { m.set_departing_address(0, std::string(300, 'a')); },
            [](auto& m) { m.set_epoch(0); },
+           [](auto& m) { m.set_weights("lazy"); },
+           [](auto& m) { m.set_schedule("torus"); },
+           [](auto& m) { m.set_graph("permuted-ring"); },
            [](auto& m) { m.set_from_round(~uint64_t{0}); },
            [](auto& m) { m.set_resume_round(~uint64_t{0}); },
            [](auto& m) { m.set_gamma(-1); },
