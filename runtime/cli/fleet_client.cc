@@ -67,10 +67,10 @@ FleetClient::FleetClient(const std::string& addresses,
                          int most_answered)
     : stub_(new Stub{
           .addresses = addresses,
-          .replicas = {addresses, [own = std::move(certificates),
-                                   most_answered](const std::string& address) {
-                         return MakeChannel(address, own, most_answered);
-                       }}}) {}
+          .instances = {addresses, [own = std::move(certificates),
+                                    most_answered](const std::string& address) {
+                          return MakeChannel(address, own, most_answered);
+                        }}}) {}
 
 FleetClient::~FleetClient() = default;
 
