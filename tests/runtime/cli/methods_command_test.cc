@@ -253,7 +253,7 @@ TEST_F(Variants, PeersStayWhereTheFileHasThem) {
   EXPECT_THAT(Configuration("sites", "locality-skewed"),
               HasSubstr("sites: \"a:1,3 b:2,4\""));
   EXPECT_THAT(Configuration("sites", "cp-oadam"),
-              AllOf(HasSubstr("graph: \"ring\""), Not(HasSubstr("sites"))));
+              AllOf(HasSubstr("graph: \"complete\""), Not(HasSubstr("sites"))));
 }
 
 TEST_F(Variants, WhatAnAlgorithmImpliesIsItsOwn) {

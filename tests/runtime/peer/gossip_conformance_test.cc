@@ -50,7 +50,7 @@ struct Mixing {
   bool dual() const { return OwnRule(optimizer) != nullptr; }
   // One-peer-exponential needs a power of two.
   int peers() const {
-    return std::string_view(schedule) == "one-peer-exponential" ? 8 : kPeers;
+    return std::string_view(graph) == "one-peer-exponential" ? 8 : kPeers;
   }
 };
 
@@ -122,7 +122,6 @@ class GossipConformanceTest : public testing::TestWithParam<Mixing> {
     o.peer.chebyshev = m.chebyshev;
     o.peer.limits.clip_radius = m.clip_radius;
     o.codec = m.codec;
-    o.schedule.graph = "ring";
     o.schedule.graph = m.graph;
     if (o.schedule.graph == "locality-skewed") {
       o.schedule.sites = "near:1-3 far:4-6";
