@@ -10,11 +10,7 @@ namespace gossamer {
 void Problems::OneOf(std::string_view key, std::string_view value,
                      std::span<const std::string_view> known) {
   if (std::ranges::find(known, value) != known.end()) return;
-  const std::vector<std::string> names(known.begin(), known.end());
-  const std::string nearest = Nearest(value, known);
-  Refuse(key, "is \"", value, "\"; known: ", absl::StrJoin(names, ", "),
-         nearest.empty() ? ""
-                         : absl::StrCat(" (did you mean \"", nearest, "\"?)"));
+  Refuse(key, "is \"", value, "\"; ", KnownAndNearest(value, known));
 }
 
 void Problems::Add(std::string_view prefix, Problems part) {

@@ -54,4 +54,14 @@ std::string Suggestion(std::string_view word,
   return absl::StrCat("known: ", absl::StrJoin(names, ", "));
 }
 
+std::string KnownAndNearest(std::string_view word,
+                            std::span<const std::string_view> known) {
+  const std::vector<std::string> names(known.begin(), known.end());
+  const std::string nearest = Nearest(word, known);
+  return absl::StrCat("known: ", absl::StrJoin(names, ", "),
+                      nearest.empty()
+                          ? ""
+                          : absl::StrCat(" (did you mean \"", nearest, "\"?)"));
+}
+
 }  // namespace gossamer

@@ -19,6 +19,10 @@ std::string Nearest(std::string_view word,
 std::string Suggestion(std::string_view word,
                        std::span<const std::string_view> known);
 
+// "known: a, b, c (did you mean \"b\"?)", with the question if one is near.
+std::string KnownAndNearest(std::string_view word,
+                            std::span<const std::string_view> known);
+
 }  // namespace gossamer
 
 #endif  // GOSSAMER_ALGORITHMS_BASE_SPELLING_H_

@@ -37,6 +37,7 @@ GOSSAMER_COMPRESSOR(auto_format) = {
              .gamma = "1 or 0.6",
              .source = "this project",
              .page = "choco"},
-    .edges = Make};
+    .edges = Make,
+    .contraction = 0.64};  // of signs, the coarsest of its formats
 
 }  // namespace gossamer

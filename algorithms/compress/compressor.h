@@ -34,7 +34,7 @@ struct CompressorHelp {
   std::string_view state = {};     // floats a parameter, by peer or edge
   std::string_view needs = {};     // empty: nothing
   std::string_view gamma = {};     // consensus step size; "–": none
-  std::string_view source = {};    // the paper
+  std::string_view source = {};    // the paper, or what stands for one
   std::string_view page = {};      // of algorithms/method, without .md
 };
 
@@ -54,6 +54,12 @@ struct Compressor {
   // How many first steps have whole gradients unless option `full` says
   // otherwise; -1: there is no such option.
   int whole_steps = 0;
+  // Of innovations: δ of ‖C(v) − v‖² ≤ (1 − δ)‖v‖² on normal values.  A coarse
+  // one lags behind what it follows, which some methods do not bear.
+  double contraction = 1;
+  // Of a codec that some methods alone may use (Method::own_codec): the reason,
+  // and the codec that other methods take.
+  std::string_view why_owned = {};
 };
 
 // Defines the compressor of a file: GOSSAMER_COMPRESSOR(dyna) = {...}; in

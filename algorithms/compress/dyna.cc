@@ -56,6 +56,9 @@ GOSSAMER_COMPRESSOR(dyna) = {
              .gamma = "0.05",
              .source = "Zhang, You, Xie, IEEE TAC 2023",
              .page = "cold"},
-    .edges = Make};
+    .edges = Make,
+    .why_owned =
+        "its step shrinks whatever the parameters do; take "
+        "innov-sign"};
 
 }  // namespace gossamer

@@ -23,6 +23,7 @@ GOSSAMER_COMPRESSOR(innov_int4) = {
              .gamma = "1",
              .source = "Koloskova, Stich, Jaggi, ICML 2019",
              .page = "choco"},
-    .edges = Make};
+    .edges = Make,
+    .contraction = 0.986};
 
 }  // namespace gossamer

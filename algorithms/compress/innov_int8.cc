@@ -23,6 +23,7 @@ GOSSAMER_COMPRESSOR(innov_int8) = {
              .gamma = "1",
              .source = "Koloskova, Stich, Jaggi, ICML 2019",
              .page = "choco"},
-    .edges = Make};
+    .edges = Make,
+    .contraction = 0.99996};
 
 }  // namespace gossamer

@@ -27,6 +27,7 @@ GOSSAMER_COMPRESSOR(innov_sign) = {
              .gamma = "0.6",
              .source = "Koloskova, Stich, Jaggi, ICML 2019",
              .page = "choco"},
-    .edges = Make};
+    .edges = Make,
+    .contraction = 0.64};
 
 }  // namespace gossamer

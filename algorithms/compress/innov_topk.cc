@@ -42,6 +42,7 @@ GOSSAMER_COMPRESSOR(innov_topk) = {
              .gamma = "2k/4096",
              .source = "Koloskova, Stich, Jaggi, ICML 2019",
              .page = "choco"},
-    .edges = Make};
+    .edges = Make,
+    .contraction = 0.12};
 
 }  // namespace gossamer

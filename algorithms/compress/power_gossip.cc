@@ -241,7 +241,7 @@ MadeCodec Make(const CompressorText& text, const ParameterLayout& layout,
 GOSSAMER_COMPRESSOR(power_gossip) = {
     .name = "power-gossip",
     .help = {.summary = "power iterations on what two peers differ by",
-             .property = "exact on low rank, linear, no step size",
+             .property = "linear, no step size",
              .bits = "32 (rows or columns)/size",
              .state = "rows + columns per edge",
              .needs = "lasting neighbours",

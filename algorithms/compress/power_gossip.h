@@ -1,5 +1,5 @@
 // PowerGossip: the difference of two peers, one power iteration after the other
-// (Vogels, Karimireddy, Jaggi, NeurIPS 2020, algorithm 1).
+// (Vogels, Karimireddy, Jaggi, NeurIPS 2020).
 //
 // For each matrix X both ends know a direction p̂, exchange a = Xᵀp̂, and move
 // by w p̂ (a_theirs − a_mine)ᵀ: the best that rank one can do with p̂.  The

@@ -162,15 +162,16 @@ void QsgdCoder::Add(std::span<const std::byte> payload,
   }
 }
 
-GOSSAMER_COMPRESSOR(qsgd) = {.name = "qsgd",
-                             .help = {.summary = "gradients rounded at random",
-                                      .property = "unbiased, variance bounded",
-                                      .bits = "4.031",
-                                      .state = "0",
-                                      .needs = "every message",
-                                      .gamma = "–",
-                                      .source = "Alistarh et al., NIPS 2017",
-                                      .page = "qsgd"},
-                             .gradients = Make};
+GOSSAMER_COMPRESSOR(qsgd) = {
+    .name = "qsgd",
+    .help = {.summary = "gradients rounded at random, without bias",
+             .property = "unbiased, variance bounded",
+             .bits = "4.031",
+             .state = "0",
+             .needs = "every message",
+             .gamma = "–",
+             .source = "Alistarh et al., NIPS 2017",
+             .page = "qsgd"},
+    .gradients = Make};
 
 }  // namespace gossamer

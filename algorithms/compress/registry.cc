@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "algorithms/base/spelling.h"
 #include "algorithms/base/status_macros.h"
 #include "algorithms/compress/whole_gradients.h"
 
@@ -30,31 +30,19 @@ constexpr const Compressor* kCompressors[] = {
 #undef GOSSAMER_COMPRESSOR_FILE
 };
 
-using Instead = std::pair<std::string_view, std::string_view>;
-
-// Names that configurations had before, or that a paper has, and the name to
-// write in place of each.
-constexpr Instead kRenamed[] = {
-    {"dense", "dense-f32"},       {"bf16", "dense-bf16"},
-    {"choco-int8", "innov-int8"}, {"choco-int4", "innov-int4"},
-    {"choco-lm2", "innov-lm2"},   {"choco-sign", "innov-sign"},
-    {"choco-topk", "innov-topk"}};
-
-// Compressors of edges that are gone, each with one that takes as many bits or
-// fewer and leaves less (README.md, "The front").
-constexpr Instead kGoneFromEdges[] = {
+// Names that configurations had before, or that a paper has, each with the one
+// to write in its place: the same compressor, or one of edges that takes as
+// many bits or fewer and leaves less (README.md, "The front").
+constexpr std::pair<std::string_view, std::string_view> kInstead[] = {
+    {"dense", "dense-f32"},         {"bf16", "dense-bf16"},
+    {"choco-int8", "innov-int8"},   {"choco-int4", "innov-int4"},
+    {"choco-lm2", "innov-lm2"},     {"choco-sign", "innov-sign"},
+    {"choco-topk", "innov-topk"},   {"fragments", "innov-int4:fragments=4"},
     {"qsgd", "innov-int4"},         {"qsgd-edges", "innov-int4"},
     {"masked", "innov-sign"},       {"moniqua", "innov-int4"},
     {"diff-int4", "innov-int4"},    {"deep-squeeze", "innov-int4"},
     {"squeeze-int4", "innov-int4"}, {"squeeze-sign", "innov-sign"},
     {"squeeze-topk", "innov-topk"}};
-
-// Empty: `name` is none of `names`.
-std::string_view InsteadOf(std::string_view name,
-                           std::span<const Instead> names) {
-  const auto it = std::ranges::find(names, name, &Instead::first);
-  return it == names.end() ? std::string_view() : it->second;
-}
 
 // kInvalidArgument for an option that compressors no longer have.
 absl::Status CheckNoOldOption(const CompressorText& text) {
@@ -69,6 +57,14 @@ absl::Status CheckNoOldOption(const CompressorText& text) {
   return absl::OkStatus();
 }
 
+// `text` begins with a compressor that has that use, one of the makers.
+template <typename Use>
+bool Has(Use Compressor::*use, std::string_view text) {
+  const Compressor* const found =
+      FindCompressor(SplitCompressorText(text).name);
+  return found != nullptr && found->*use != nullptr;
+}
+
 template <typename Use>
 std::vector<std::string_view> NamesWith(Use Compressor::*use) {
   std::vector<std::string_view> names;
@@ -78,18 +74,18 @@ std::vector<std::string_view> NamesWith(Use Compressor::*use) {
   return names;
 }
 
+template <typename Use>
 absl::Status Unknown(const char* what, std::string_view name,
-                     const std::vector<std::string_view>& known) {
-  const std::string_view instead = InsteadOf(name, kRenamed);
-  if (!instead.empty()) {
+                     Use Compressor::*use) {
+  const std::string_view instead = CompressorInstead(name);
+  if (Has(use, instead)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("no ", what, " is called \"", std::string(name),
+        absl::StrCat("there is no ", what, " \"", std::string(name),
                      "\": write \"", std::string(instead), "\" instead"));
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "unknown ", what, " \"", std::string(name), "\"; known: ",
-      absl::StrJoin(std::vector<std::string>(known.begin(), known.end()),
-                    ", ")));
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown ", what, " \"", std::string(name), "\"; ",
+                   KnownAndNearest(name, NamesWith(use))));
 }
 
 }  // namespace
@@ -103,23 +99,20 @@ const Compressor* FindCompressor(std::string_view name) {
   return it == std::end(kCompressors) ? nullptr : *it;
 }
 
-bool IsGoneFromEdges(std::string_view name) {
-  return !InsteadOf(name, kGoneFromEdges).empty();
+std::string_view CompressorInstead(std::string_view name) {
+  for (const auto& [old, instead] : kInstead) {
+    if (old == name) return instead;
+  }
+  return {};
 }
 
 absl::StatusOr<std::shared_ptr<const Codec>> Codec::Create(
     std::string_view name, const ParameterLayout& layout,
     const Kernels& kernels) {
   const CompressorText text = SplitCompressorText(name);
-  const std::string_view instead = InsteadOf(text.name, kGoneFromEdges);
-  if (!instead.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "codec \"", std::string(text.name), "\" is gone from edges: write \"",
-        std::string(instead), "\" instead"));
-  }
   const Compressor* const compressor = FindCompressor(text.name);
   if (compressor == nullptr || compressor->edges == nullptr) {
-    return Unknown("codec", text.name, Names());
+    return Unknown("codec", text.name, &Compressor::edges);
   }
   GOSSAMER_RETURN_IF_ERROR(CheckNoOldOption(text));
   return compressor->edges(text, layout, kernels);
@@ -135,7 +128,7 @@ absl::StatusOr<std::unique_ptr<GradientCompressor>> GradientCompressor::Create(
   CompressorText text = SplitCompressorText(name);
   const Compressor* const compressor = FindCompressor(text.name);
   if (compressor == nullptr || compressor->gradients == nullptr) {
-    return Unknown("gradient method", text.name, Names());
+    return Unknown("gradient method", text.name, &Compressor::gradients);
   }
   GOSSAMER_RETURN_IF_ERROR(CheckNoOldOption(text));
   if (compressor->whole_steps < 0) {

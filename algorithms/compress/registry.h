@@ -20,9 +20,9 @@ std::span<const Compressor* const> Compressors();
 // Null if there is none of that name.
 const Compressor* FindCompressor(std::string_view name);
 
-// Whether edges had a codec of that name; Codec::Create says what to write
-// instead.
-bool IsGoneFromEdges(std::string_view name);
+// The compressor, perhaps with options, to write in place of a name that
+// configurations had before or that a paper has; empty: it is none of these.
+std::string_view CompressorInstead(std::string_view name);
 
 }  // namespace gossamer
 

@@ -122,7 +122,7 @@ GOSSAMER_COMPRESSOR(top_k) = {
              .state = "1 per peer",
              .needs = "every message",
              .gamma = "–",
-             .source = "Chen et al., NeurIPS 2020",
+             .source = "chunks as in Chen et al., each rank for itself",
              .page = "scalecom"},
     .gradients = Make};
 

@@ -1,8 +1,8 @@
-// The parts that a run may be composed of, as a table of words: the methods of
-// the registry, then codecs, compressors of gradients and schedules.
+// The parts that a run may be composed of, as a table of words: the methods and
+// the compressors of the registries, and the schedule that has a page.
 //
 // Each entry says what it does, what it needs, how it is chosen and where it
-// comes from.  A test holds the table against the code.
+// comes from, in the words of the part's own file.
 
 #ifndef GOSSAMER_ALGORITHMS_METHOD_CATALOGUE_H_
 #define GOSSAMER_ALGORITHMS_METHOD_CATALOGUE_H_
@@ -18,12 +18,12 @@ namespace gossamer {
 
 // One part of a run, in the words that `gossamer methods` prints.
 struct CatalogueEntry {
-  std::string_view name;  // "choco-int4"
+  std::string_view name;  // "innov-int4"
   // "algorithm", "codec", "gradients" or "schedule": the part of a run that it
   // is.
   std::string_view kind;
   std::string_view summary;   // one line
-  std::string_view property;  // what is known of it: "contractive, 0.985"
+  std::string_view property;  // what is known of it: "contractive, 0.986"
   std::string_view bits;      // a parameter on the wire; "–": the codec's
   std::string_view state;     // floats a parameter, by peer or edge
   std::string_view needs;     // "" for nothing: "lasting neighbours"
@@ -40,7 +40,8 @@ std::span<const CatalogueEntry> Catalogue();
 // Null if there is none of that name.
 const CatalogueEntry* FindInCatalogue(std::string_view name);
 
-// kInvalidArgument, with the names that there are.
+// kInvalidArgument, with the name to write in place of an old one, or those
+// that there are.
 absl::Status NotInCatalogue(const std::string& name);
 
 }  // namespace gossamer

@@ -87,7 +87,10 @@ double GammaOfCold(std::string_view codec) {
   return codec.starts_with(kShrinking) ? 0.05 : 0.5;
 }
 
-// The dual is an oscillator that a codec's lag drives.
+// The dual is an oscillator that a codec's lag drives, and what is coarser than
+// innov-int4 lags too far.
+constexpr double kLeastContraction = 0.95;
+
 void CheckCold(const MethodSettings& s, Problems& problems) {
   const auto refuse = [&](std::string_view key, const auto& is,
                           std::string_view why) {
@@ -128,8 +131,8 @@ void CheckCold(const MethodSettings& s, Problems& problems) {
            "learns each peer's own gradient, which is not 0 at the solution: "
            "shortened, it moves where the run ends; leave it out");
   }
-  if (s.codec_fragments > 1 ||
-      (!s.codec.starts_with("innov-int") && !s.codec.starts_with(kShrinking))) {
+  if (s.codec_fragments > 1 || !s.codec_has_replica ||
+      s.codec_contraction < kLeastContraction) {
     refuse("mixing.codec", absl::StrCat("\"", s.codec, "\""),
            "is stable with innov-int8, innov-int4 or dyna, whole: coarser "
            "innovations lag behind the dual, and others have no replica");

@@ -132,15 +132,16 @@ std::unique_ptr<Game> Track(std::unique_ptr<Game> game) {
   return std::make_unique<TrackedGame>(std::move(game));
 }
 
+// That of innov-lm2 is above, those of signs and of top-k are below.
+constexpr double kLeastContraction = 0.85;
+
 void Check(const MethodSettings& s, Problems& problems) {
-  const auto refuse = [&](const char* coarse, const char* why) {
-    if (!s.codec.starts_with(coarse)) return;
-    problems.Refuse("mixing.codec", "is \"", s.codec, "\", but ", why,
-                    ": take innov-int8, innov-int4 or innov-lm2, or diff-int8 "
-                    "where replicas take too much memory");
-  };
-  for (const char* const lags : {"auto", "innov-sign", "innov-topk"}) {
-    refuse(lags, "what signs and top-k lag behind grows in gradient-tracking");
+  if (s.codec_contraction < kLeastContraction) {
+    problems.Refuse("mixing.codec", "is \"", s.codec,
+                    "\", but what coarse innovations lag behind grows in "
+                    "gradient-tracking: take innov-int8, innov-int4 or "
+                    "innov-lm2, or diff-int8 where replicas take too much "
+                    "memory");
   }
   if (s.n_critic > 1) {
     problems.Refuse(

@@ -56,7 +56,9 @@ struct MethodSettings {
   double clip_radius = 0;
   std::string codec;
   int codec_fragments = 1;
-  double gamma = 0;  // 0: the codec's own
+  bool codec_has_replica = true;
+  double codec_contraction = 1;  // Compressor::contraction
+  double gamma = 0;              // 0: the codec's own
   // The γ above which mixing by these matrices diverges, 2/λmax(I − W).
   std::function<double()> stable_gamma;
   std::string optimizer;

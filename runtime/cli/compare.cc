@@ -36,7 +36,7 @@ constexpr char kExamples[] = R"(examples:
   gossamer compare --config c.textproto --data d \
       --scenarios local,deploy/lab/three_continents.textproto
   gossamer compare --config deploy/configs/quadratic.textproto \
-      --methods dense,choco-int4,choco-sign,power-gossip,cold,dyna-cold
+      --methods dense-f32,innov-int4,innov-sign,power-gossip,cold,dyna-cold
   gossamer compare --config deploy/configs/quadratic.textproto \
       --also deploy/configs/bilinear.textproto,deploy/configs/gaussian.textproto \
       --methods all                              # several games in one report
@@ -227,7 +227,7 @@ void AddCompare(Command& program) {
   command.AddOption(
       "--methods", &options->methods,
       "instead: names that gossamer methods lists, with options "
-      "as in choco-topk:k=32; or all",
+      "as in innov-topk:k=32; or all",
       {.value_name = "NAME,...", .delimiter = ',', .excludes = "--algorithms"});
   command.AddOption("--seeds", &options->seeds, "one run of each per seed",
                     {.show_default = true, .delimiter = ','});

@@ -21,13 +21,13 @@ constexpr char kExamples[] = R"(examples:
   gossamer methods cold
   gossamer methods --json | jq '.[] | select(.kind == "codec") | .name'
   gossamer compare --config deploy/configs/quadratic.textproto \
-      --methods dp-oadam,choco-sign,cold
+      --methods dp-oadam,innov-sign,cold
 
 A method is chosen by its settings, which --set or a configuration file take;
 gossamer compare --methods takes its name.
 
-JSON keys, of a list: name, kind (algorithm, codec, gradients, schedule,
-privacy), summary, property, bits (per parameter on the wire), state (floats per
+JSON keys, of a list: name, kind (algorithm, codec, gradients, schedule),
+summary, property, bits (per parameter on the wire), state (floats per
 parameter), needs, gamma, settings (a list), source, page (the text, only of one
 that is asked for by name).)";
 

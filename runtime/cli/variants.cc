@@ -169,8 +169,10 @@ absl::StatusOr<std::vector<std::string>> NamesOf(
     return absl::InvalidArgumentError("all methods are all: name no others");
   }
   names.clear();
+  // A codec that belongs to one method is chosen as that method is.
+  std::set<std::vector<std::string>> chosen;
   for (const CatalogueEntry& entry : Catalogue()) {
-    names.emplace_back(entry.name);
+    if (chosen.insert(entry.settings).second) names.emplace_back(entry.name);
   }
   return names;
 }

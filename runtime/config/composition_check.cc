@@ -7,11 +7,11 @@
 #include <string_view>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "algorithms/compress/codec.h"
 #include "algorithms/compress/gradient_compressor.h"
+#include "algorithms/compress/registry.h"
 #include "algorithms/method/registry.h"
 #include "google/protobuf/text_format.h"
 #include "runtime/config/run_config.h"
@@ -19,6 +19,14 @@
 
 namespace gossamer {
 namespace {
+
+// That of a codec's text; names are checked before.
+const Compressor& CompressorOf(const std::string& codec) {
+  static constexpr Compressor kNone = {};
+  const Compressor* const found =
+      FindCompressor(SplitCompressorText(codec).name);
+  return found == nullptr ? kNone : *found;
+}
 
 class Composition {
  public:
@@ -47,9 +55,11 @@ class Composition {
   bool overlaps() const {
     return mixing_.overlap_steps() != MixingConfig::steps_0;
   }
-  bool fragments() const {
+  // A codec that sends all values in every exchange, each as a float.
+  bool dense_and_whole() const {
     const auto codec = Codec::Create(mixing_.codec(), {});
-    return codec.ok() && (*codec)->fragments() > 1;
+    return codec.ok() && (*codec)->fragments() == 1 &&
+           (*codec)->format() <= WireFormat::kDenseBf16;
   }
 
   void CheckOptimizer() {
@@ -80,6 +90,8 @@ class Composition {
         .clip_radius = mixing_.clip_radius(),
         .codec = mixing_.codec(),
         .codec_fragments = codec.ok() ? (*codec)->fragments() : 1,
+        .codec_has_replica = codec.ok() && (*codec)->needs_replica(),
+        .codec_contraction = CompressorOf(mixing_.codec()).contraction,
         .gamma = mixing_.gamma(),
         .stable_gamma = [this] { return StableStepSize(schedule_, /*age=*/0); },
         .optimizer = step.optimizer(),
@@ -93,7 +105,7 @@ class Composition {
   void CheckSchedule() {
     if (mixing_.chebyshev() &&
         (!schedule_.fixed() || mixing_.deadline() != "none" ||
-         !absl::StartsWith(mixing_.codec(), "dense-") || fragments())) {
+         !dense_and_whole())) {
       Refuse("mixing.chebyshev",
              "is true, which needs the same graph every round, a dense codec "
              "without fragments and no deadline: it amplifies what a codec "
@@ -178,7 +190,9 @@ class Composition {
   }
 
   void CheckCodec() {
-    if (absl::StartsWith(mixing_.codec(), "power-gossip") &&
+    const auto codec = Codec::Create(mixing_.codec(), {});
+    const bool shared = codec.ok() && (*codec)->memory() == EdgeMemory::kShared;
+    if (shared &&
         (mixing_.overlap_steps() < 0 || mixing_.overlap_steps() > 1)) {
       Refuse("mixing.overlap_steps", "is not 0 or 1, but each exchange of ",
              mixing_.codec(),
@@ -189,19 +203,17 @@ class Composition {
 
   // Codecs that are made for some methods: those alone may use them.
   void CheckOwner() {
-    const std::string name =
-        mixing_.codec().substr(0, mixing_.codec().find(':'));
-    std::vector<std::string> by_default;
+    const Compressor& codec = CompressorOf(mixing_.codec());
+    std::vector<std::string> owners;
     for (const Method* method : Methods()) {
-      if (method->own_codec != name) continue;
+      if (method->own_codec != codec.name) continue;
       if (method == &method_) return;
-      if (method->defaults.codec == name) by_default.emplace_back(method->name);
+      owners.emplace_back(method->name);
     }
-    if (by_default.empty()) return;
+    if (owners.empty()) return;
     Refuse("mixing.codec", "is \"", mixing_.codec(),
-           "\", whose step shrinks whatever the parameters do: only algorithm ",
-           absl::StrJoin(by_default, ", "),
-           " converges as fast; take innov-sign");
+           "\", which is for algorithm ", absl::StrJoin(owners, " or "),
+           " alone: ", codec.why_owned);
   }
 
   // A liar's corrections must be shortened at its neighbours, and outvoted.

@@ -8,11 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "algorithms/compress/codec.h"
 #include "algorithms/compress/gradient_compressor.h"
-#include "algorithms/compress/registry.h"
 #include "algorithms/game/bilinear_game.h"
 #include "algorithms/game/quadratic_game.h"
 #include "algorithms/game/synthetic_game.h"
-#include "algorithms/method/catalogue.h"
 #include "algorithms/method/registry.h"
 #include "algorithms/optim/local_step.h"
 #include "gan_models/gan_spec.h"
@@ -49,35 +47,10 @@ void CheckRun(const RunConfig& config, Problems& problems) {
   }
 }
 
-// The codec that a method of the catalogue is chosen by; empty if `name` is
-// none or brings another.
-std::string CodecOfMethod(std::string_view name) {
-  constexpr std::string_view kChosenBy = "mixing.codec=";
-  const CatalogueEntry* const entry = FindInCatalogue(name);
-  if (entry == nullptr) return "";
-  for (const std::string_view setting : entry->settings) {
-    if (setting.starts_with(kChosenBy)) {
-      return std::string(setting.substr(kChosenBy.size()));
-    }
-  }
-  return "";
-}
-
-// A name, and after a colon options, which are for the codec to judge.
 void CheckCodec(const std::string& codec, Problems& problems) {
-  const auto known = Codec::Names();
-  const std::string name = codec.substr(0, codec.find(':'));
-  if (std::ranges::find(known, name) == known.end() && !IsGoneFromEdges(name)) {
-    const std::string chosen = CodecOfMethod(name);
-    if (chosen.empty()) return problems.OneOf("mixing.codec", name, known);
-    return problems.Refuse("mixing.codec", "is \"", name,
-                           "\", the name of a method, whose codec is \"",
-                           chosen, "\": write that");
-  }
-  const absl::Status options = Codec::Create(codec, {}).status();
-  if (!options.ok()) {
-    problems.Refuse("mixing.codec", "is \"", codec, "\": ", options.message());
-  }
+  const absl::Status made = Codec::Create(codec, {}).status();
+  if (made.ok()) return;
+  problems.Refuse("mixing.codec", "is \"", codec, "\": ", made.message());
 }
 
 void CheckGradientCodec(const std::string& method, Problems& problems) {

@@ -84,12 +84,11 @@ TEST_F(Cli, GraphGivesNumbersAndAPicture) {
   const auto json = ordered_json::parse(r.out);
   EXPECT_THAT(
       KeysOf(json),
-      ElementsAre("graph", "schedule", "weights", "peers", "round", "edges",
-                  "least_degree", "most_degree", "row_sum_error",
-                  "column_sum_error", "symmetry_error", "smallest_entry",
-                  "spectral_gap", "schedule_gap", "contraction",
-                  "contraction_standard_error", "contraction_estimated",
-                  "rounds_to_tenth", "picture"));
+      ElementsAre("graph", "peers", "round", "edges", "least_degree",
+                  "most_degree", "row_sum_error", "column_sum_error",
+                  "symmetry_error", "smallest_entry", "spectral_gap",
+                  "schedule_gap", "contraction", "contraction_standard_error",
+                  "contraction_estimated", "rounds_to_tenth", "picture"));
   EXPECT_EQ(json["edges"], 32);
   EXPECT_EQ(json["most_degree"], 4);
   // Metropolis on a 4x4 torus has the eigenvalues 1/5 + 2/5 (cos a + cos b), so

@@ -55,12 +55,27 @@ TEST_F(MethodsCommand, JsonHasTheKeysOfItsHelp) {
 TEST_F(MethodsCommand, UnknownNamesAreRefusedWithTheKnownOnes) {
   for (const char* line :
        {"methods chocolate",
-        "compare --config c.textproto --methods dense,chocolate"}) {
+        "compare --config c.textproto --methods dense-f32,chocolate"}) {
     Write("c.textproto", "game { quadratic { dimension: 64 } }\n");
     const Result r = Run(line);
     EXPECT_EQ(r.code, 2) << line;
     EXPECT_THAT(r.err, AllOf(HasSubstr("\"chocolate\"; known: cold"),
                              HasSubstr("power-gossip")));
+  }
+}
+
+TEST_F(MethodsCommand, OldNamesAreRefusedWithTheNewOne) {
+  Write("c.textproto", "game { quadratic { dimension: 64 } }\n");
+  for (const auto& [line, says] :
+       {std::pair("methods choco-int4",
+                  "\"choco-int4\": write \"innov-int4\" instead"),
+        {"compare --config c.textproto --methods cold,choco-topk:k=32",
+         "\"choco-topk\": write \"innov-topk\" instead"},
+        {"compare --config c.textproto --methods dense",
+         "\"dense\": write \"dense-f32\" instead"}}) {
+    const Result r = Run(line);
+    EXPECT_EQ(r.code, 2) << line;
+    EXPECT_THAT(r.err, HasSubstr(says));
   }
 }
 
@@ -72,12 +87,12 @@ TEST_F(MethodsCommand, CompareTakesMethods) {
   const Result r =
       Run("compare --rehearse --step-time 10ms --rtt 20ms --config c.textproto "
           "--json "
-          "--methods cold,dense,diff-int8");
+          "--methods cold,dense-f32,diff-int8");
   ASSERT_EQ(r.code, 0) << r.err;
   const auto json = ordered_json::parse(r.out)["games"][0];
   ASSERT_EQ(json["settings"].size(), 3u);
   EXPECT_EQ(json["settings"][0]["algorithm"], "cold");
-  EXPECT_EQ(json["settings"][1]["algorithm"], "dense");
+  EXPECT_EQ(json["settings"][1]["algorithm"], "dense-f32");
   const auto bytes = [&](int i) {
     return json["settings"][i]["bytes_per_round_mean"].get<double>();
   };
@@ -169,10 +184,10 @@ TEST_F(Variants, AllAreCheckedBeforeTheFirstRuns) {
   for (const auto& [name, says] :
        {std::pair("datalens", "is datalens, which learns from votes"),
         {"lgc", "lgc: gradient method lgc learns an autoencoder"}}) {
-    const Result r = Compare(name, absl::StrCat("--methods dense,", name));
+    const Result r = Compare(name, absl::StrCat("--methods dense-f32,", name));
     EXPECT_EQ(r.code, 2) << r.err;
     EXPECT_THAT(r.err, HasSubstr(says));
-    EXPECT_EQ(Configuration(name, "dense"), "");
+    EXPECT_EQ(Configuration(name, "dense-f32"), "");
   }
 }
 
@@ -182,10 +197,12 @@ TEST_F(Variants, AllButThoseThatCannot) {
   ASSERT_EQ(r.code, 0) << r.err;
   EXPECT_THAT(r.err, HasSubstr("q without lgc: gradient method lgc learns"));
   EXPECT_THAT(r.err, Not(HasSubstr("without dense")));
-  for (const char* name : {"dposg", "dense", "dyna-cold", "qsgd", "adacomp"}) {
+  for (const char* name :
+       {"dposg", "dense-f32", "dyna-cold", "qsgd", "adacomp"}) {
     EXPECT_NE(Configuration("all", name), "") << name;
   }
   EXPECT_EQ(Configuration("all", "lgc"), "");
+  EXPECT_EQ(Configuration("all", "dyna"), "") << "the same as dyna-cold";
   EXPECT_THAT(ReadAll(folder_.path() + "/runs/all/report.html"),
               HasSubstr("left out: gradient method lgc learns"));
 }
@@ -218,7 +235,7 @@ TEST_F(Variants, AllOnTwoGamesAreOneReport) {
           ReadAll(folder_.path() + "/" + run["folder"].get<std::string>() +
                   "/config.textproto");
       EXPECT_THAT(config, HasSubstr(i == 0 ? "quadratic {" : "bilinear {"));
-      if (method != "dense") continue;
+      if (method != "dense-f32") continue;
       EXPECT_THAT(config, AllOf(HasSubstr("codec: \"dense-f32\""),
                                 HasSubstr(i == 0 ? "\"sgd\"" : "\"ogda\"")));
     }
@@ -236,7 +253,7 @@ TEST_F(Variants, PeersStayWhereTheFileHasThem) {
   EXPECT_THAT(Configuration("sites", "locality-skewed"),
               HasSubstr("sites: \"a:1,3 b:2,4\""));
   EXPECT_THAT(Configuration("sites", "cp-oadam"),
-              AllOf(HasSubstr("graph: \"ring\""), Not(HasSubstr("sites"))));
+              AllOf(HasSubstr("graph: \"complete\""), Not(HasSubstr("sites"))));
 }
 
 TEST_F(Variants, WhatAnAlgorithmImpliesIsItsOwn) {

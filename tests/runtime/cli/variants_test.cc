@@ -60,12 +60,12 @@ TEST(Variants, ColdsStepSizeIsOfTheCodecThatItGets) {
 
 TEST(Variants, MethodsMayHaveOptions) {
   const auto made = VariantsOf({},
-                               {"choco-topk:k=32", "least=16", "cold",
-                                "choco-int4:fragments=2", "adacomp"},
+                               {"innov-topk:k=32", "least=16", "cold",
+                                "innov-int4:fragments=2", "adacomp"},
                                Given());
   ASSERT_TRUE(made.ok()) << made.status();
-  EXPECT_THAT(NamesOf(*made), ElementsAre("choco-topk:k=32,least=16", "cold",
-                                          "choco-int4:fragments=2", "adacomp"));
+  EXPECT_THAT(NamesOf(*made), ElementsAre("innov-topk:k=32,least=16", "cold",
+                                          "innov-int4:fragments=2", "adacomp"));
   EXPECT_THAT((*made)[0].changes,
               Contains("mixing.codec=innov-topk:k=32,least=16"));
   EXPECT_THAT((*made)[2].changes,
@@ -77,7 +77,7 @@ TEST(Variants, AllAreInTheCatalogue) {
   const auto made = VariantsOf({}, {"all"}, Given());
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_THAT(NamesOf(*made),
-              AllOf(Contains("cold"), Contains("lgc"), Contains("dense"),
+              AllOf(Contains("cold"), Contains("lgc"), Contains("dense-f32"),
                     Contains("locality-skewed"), Contains("datalens"),
                     Not(Contains("all"))));
   EXPECT_THAT(
@@ -91,13 +91,15 @@ TEST(Variants, WhatHasNoOptionsSaysSo) {
   };
   EXPECT_THAT(why("dposg:theta=2"), HasSubstr("dposg has no options"));
   EXPECT_THAT(why("colt:theta=2"), HasSubstr("no method is called \"colt\""));
+  EXPECT_THAT(why("colt"), HasSubstr("did you mean \"cold\"?"));
+  EXPECT_THAT(why("choco-int4:least=16"), HasSubstr("write \"innov-int4\""));
 }
 
 // Two equal runs would look like two seeds without any spread.
 TEST(Variants, NobodyRunsTwice) {
   for (const auto& [algorithms, methods] :
        {std::pair<std::vector<std::string>, std::vector<std::string>>(
-            {}, {"dense", "cold", "dense"}),
+            {}, {"dense-f32", "cold", "dense-f32"}),
         {{"dp-oadam", "dp-oadam"}, {}}}) {
     EXPECT_THAT(
         std::string(

@@ -113,7 +113,8 @@ TEST(ParseRunConfig, EveryProblemIsToldAtOnceWithItsPlace) {
                                    "between 1 and 1024"));
   EXPECT_THAT(lines[1],
               AllOf(StartsWith("f.textproto:3:3: mixing.codec is "
-                               "\"innov-int5\"; known: "),
+                               "\"innov-int5\": unknown codec \"innov-int5\"; "
+                               "known: "),
                     HasSubstr("dense-f32"), HasSubstr("did you mean")));
   EXPECT_THAT(lines[2], StartsWith("f.textproto:4:3: mixing.mixing_rounds is "
                                    "0"));
@@ -384,7 +385,7 @@ TEST(Validate, CompositionsThatCannotWork) {
             "ogda");
   EXPECT_THAT(Error("algorithm: \"gradient-tracking\" "
                     "step { n_critic: 2 } mixing { codec: \"auto\" }"),
-              AllOf(HasSubstr("what signs and top-k lag behind grows"),
+              AllOf(HasSubstr("what coarse innovations lag behind grows"),
                     HasSubstr("step.n_critic is 2, but gradient-tracking")));
   for (const char* codec :
        {"dense-bf16", "diff-int8", "power-gossip", "innov-int4:fragments=3"}) {
@@ -437,7 +438,8 @@ TEST(Validate, CompositionsThatCannotWork) {
                           "leave it out, or take that algorithm"));
   }
   EXPECT_THAT(Error("mixing { codec: \"dyna\" }"),
-              HasSubstr("only algorithm dyna-cold"));
+              HasSubstr("for algorithm cold or dyna-cold alone: its step "
+                        "shrinks whatever the parameters do; take innov-sign"));
   EXPECT_THAT(Error("rounds: 10 step { decay_from_round: 11 }"),
               HasSubstr("after the last round (10)"));
 }
@@ -502,8 +504,8 @@ TEST(Validate, RangesAndNames) {
   EXPECT_THAT(Error("step { generator_learning_rate: nan }"),
               HasSubstr("must be above 0"));
   EXPECT_THAT(Error("mixing { codec: \"choco-int4\" }"),
-              HasSubstr("the name of a method, whose codec is \"innov-int4\": "
-                        "write that"));
+              HasSubstr("mixing.codec is \"choco-int4\": there is no codec "
+                        "\"choco-int4\": write \"innov-int4\" instead"));
   EXPECT_THAT(Error("mixing { codec: \"innov-int5\" }"),
               HasSubstr("did you mean \"innov-int"));
   EXPECT_THAT(Error("mixing { codec: \"power-gossip:fragments=2\" }"),
@@ -522,10 +524,16 @@ TEST(Validate, RangesAndNames) {
 
 TEST(Validate, CodecsAndOptionsThatAreGoneSayWhatToWrite) {
   EXPECT_THAT(Error("mixing { codec: \"squeeze-sign\" }"),
-              HasSubstr("codec \"squeeze-sign\" is gone from edges: write "
+              HasSubstr("there is no codec \"squeeze-sign\": write "
                         "\"innov-sign\" instead"));
   EXPECT_THAT(Error("mixing { codec: \"qsgd:levels=127\" }"),
-              HasSubstr("\"qsgd\" is gone from edges: write \"innov-int4\""));
+              HasSubstr("there is no codec \"qsgd\": write \"innov-int4\""));
+  EXPECT_THAT(
+      Error("algorithm: \"cp-oadam\" mixing { gradient_codec: \"dense\" }"),
+      HasSubstr("no gradient method \"dense\": write \"dense-f32\""));
+  EXPECT_THAT(Error("algorithm: \"cp-oadam\" "
+                    "mixing { gradient_codec: \"choco-int4\" }"),
+              HasSubstr("unknown gradient method \"choco-int4\"; known: "));
   EXPECT_THAT(Error("mixing { codec: \"innov-int4:zstd=1\" }"),
               HasSubstr("option zstd of \"innov-int4\" is gone: leave zstd=1 "
                         "out"));

@@ -3,11 +3,12 @@
 // timing changes a bit, and a stopped fleet resumes as if it had not been
 // stopped.
 //
-// A method is a row of this table; a new one is tested by adding it.
+// A method is a row of the table; a codec without one gets the usual row.
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -50,7 +51,7 @@ struct Mixing {
   bool dual() const { return OwnRule(optimizer) != nullptr; }
   // One-peer-exponential needs a power of two.
   int peers() const {
-    return std::string_view(schedule) == "one-peer-exponential" ? 8 : kPeers;
+    return std::string_view(graph) == "one-peer-exponential" ? 8 : kPeers;
   }
 };
 
@@ -122,7 +123,6 @@ class GossipConformanceTest : public testing::TestWithParam<Mixing> {
     o.peer.chebyshev = m.chebyshev;
     o.peer.limits.clip_radius = m.clip_radius;
     o.codec = m.codec;
-    o.schedule.graph = "ring";
     o.schedule.graph = m.graph;
     if (o.schedule.graph == "locality-skewed") {
       o.schedule.sites = "near:1-3 far:4-6";
@@ -141,18 +141,28 @@ class GossipConformanceTest : public testing::TestWithParam<Mixing> {
   std::filesystem::path folder_;
 };
 
-TEST(GossipMethodsTest, EveryCodecHasARow) {
+// The table, and a row for each codec that has none of its own.
+std::vector<Mixing> Rows() {
+  std::vector<Mixing> rows(std::begin(kMethods), std::end(kMethods));
   for (const std::string_view name : Codec::Names()) {
-    EXPECT_TRUE(std::ranges::any_of(kMethods, [&](const Mixing& m) {
-      return std::string_view(m.codec).substr(
-                 0, std::string_view(m.codec).find(':')) == name;
-    })) << name;
+    const bool listed = std::ranges::any_of(kMethods, [&](const Mixing& m) {
+      const std::string_view codec = m.codec;
+      return codec.substr(0, codec.find(':')) == name;
+    });
+    // Names are literals, so they end with a zero.
+    if (!listed) {
+      rows.push_back(
+          {.name = name.data(), .codec = name.data(), .contraction = 0.1});
+    }
   }
+  return rows;
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, GossipConformanceTest,
-                         testing::ValuesIn(kMethods), [](const auto& info) {
-                           return std::string(info.param.name);
+                         testing::ValuesIn(Rows()), [](const auto& info) {
+                           std::string name = info.param.name;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
                          });
 
 TEST_P(GossipConformanceTest, MixingAloneKeepsTheMeanAndContracts) {
