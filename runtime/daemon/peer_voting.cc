@@ -50,7 +50,7 @@ absl::StatusOr<VotingParts> PeerProcess::OpenVoting(const std::string& folder) {
   GOSSAMER_RETURN_IF_ERROR(SystemFileOps().MakeFolder(spent));
   // The folders above are there already, perhaps not yet on the disk: without
   // their names a power cut would lose a ledger whose entries are synced.
-  for (const std::filesystem::path above :
+  for (const std::filesystem::path& above :
        {std::filesystem::path(folder), std::filesystem::path(options_.run_dir),
         std::filesystem::absolute(options_.run_dir).parent_path()}) {
     GOSSAMER_RETURN_IF_ERROR(SystemFileOps().SyncFolder(above.string()));

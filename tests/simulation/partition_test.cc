@@ -190,7 +190,7 @@ INSTANTIATE_TEST_SUITE_P(, PartitionTest,
                                          Case{"random-matching", 2, kFour}),
                          [](const testing::TestParamInfo<Case>& info) {
                            std::string name = absl::StrCat(
-                               info.param.schedule, "_h", info.param.overlap,
+                               info.param.graph, "_h", info.param.overlap,
                                "_", info.param.away.size(), "away");
                            std::ranges::replace(name, '-', '_');
                            return name;

@@ -22,7 +22,7 @@ using ::testing::IsEmpty;
 // No service listens there; no call of these tests goes over a wire.
 constexpr char kAddresses[] = "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3";
 
-class ReplicasTest : public testing::Test {
+class InstanceCallsTest : public testing::Test {
  protected:
   InstanceCalls::MakeChannel Maker() {
     return [this](const std::string& address) {
@@ -35,10 +35,10 @@ class ReplicasTest : public testing::Test {
     };
   }
   // Makes a call; every address answers by `codes_`.
-  grpc::Status Ask(InstanceCalls& replicas) {
+  grpc::Status Ask(InstanceCalls& instances) {
     asked_.clear();
     limits_.clear();
-    return replicas.Ask(
+    return instances.Ask(
         absl::Seconds(3), [this](const auto& channel, auto* context) {
           const std::string& name = names_.at(channel.get());
           asked_.push_back(name.back());
@@ -61,33 +61,33 @@ class ReplicasTest : public testing::Test {
   std::vector<absl::Duration> limits_;
 };
 
-TEST_F(ReplicasTest, WhoServesIsFoundAndAskedFirstFromThenOn) {
+TEST_F(InstanceCallsTest, WhoServesIsFoundAndAskedFirstFromThenOn) {
   InstanceCalls instances(kAddresses, Maker());
   codes_['1'] = grpc::StatusCode::UNAVAILABLE;
-  EXPECT_TRUE(Ask(replicas).ok());
+  EXPECT_TRUE(Ask(instances).ok());
   EXPECT_THAT(asked_, ElementsAre('1', '2'));
-  EXPECT_TRUE(Ask(replicas).ok());
+  EXPECT_TRUE(Ask(instances).ok());
   EXPECT_THAT(asked_, ElementsAre('2'));
   codes_['2'] = grpc::StatusCode::DEADLINE_EXCEEDED;
   codes_['3'] = grpc::StatusCode::UNAVAILABLE;
   codes_['1'] = grpc::StatusCode::OK;
-  EXPECT_TRUE(Ask(replicas).ok());
+  EXPECT_TRUE(Ask(instances).ok());
   EXPECT_THAT(asked_, ElementsAre('2', '3', '1'));
 }
 
-TEST_F(ReplicasTest, ARefusalIsAnAnswer) {
+TEST_F(InstanceCallsTest, ARefusalIsAnAnswer) {
   InstanceCalls instances(kAddresses, Maker());
   codes_['1'] = grpc::StatusCode::FAILED_PRECONDITION;
-  EXPECT_EQ(Ask(replicas).error_message(), "says 127.0.0.1:1");
+  EXPECT_EQ(Ask(instances).error_message(), "says 127.0.0.1:1");
   EXPECT_THAT(asked_, ElementsAre('1'));
 }
 
-TEST_F(ReplicasTest, IfNobodyServesEveryAnswerIsTold) {
+TEST_F(InstanceCallsTest, IfNobodyServesEveryAnswerIsTold) {
   InstanceCalls instances(kAddresses, Maker());
   for (const char who : {'1', '2', '3'}) {
     codes_[who] = grpc::StatusCode::UNAVAILABLE;
   }
-  const grpc::Status nobody = Ask(replicas);
+  const grpc::Status nobody = Ask(instances);
   EXPECT_EQ(nobody.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(nobody.error_message(),
             "127.0.0.1:1: says 127.0.0.1:1; 127.0.0.1:2: says 127.0.0.1:2; "
@@ -96,12 +96,12 @@ TEST_F(ReplicasTest, IfNobodyServesEveryAnswerIsTold) {
   EXPECT_EQ(Ask(one).error_message(), "says 127.0.0.1:1");
 }
 
-TEST_F(ReplicasTest, TheSilentGetEqualShares) {
+TEST_F(InstanceCallsTest, TheSilentGetEqualShares) {
   InstanceCalls instances(kAddresses, Maker());
   for (const char who : {'1', '2', '3'}) {
     codes_[who] = grpc::StatusCode::UNAVAILABLE;
   }
-  Ask(replicas);
+  Ask(instances);
   ASSERT_EQ(limits_.size(), 3);
   // No address has taken any time: the limits are a third, half of the rest,
   // the rest.
@@ -110,29 +110,29 @@ TEST_F(ReplicasTest, TheSilentGetEqualShares) {
   EXPECT_LE(limits_[2], absl::Seconds(3));
 }
 
-TEST_F(ReplicasTest, WhoCouldNotBeReachedGetsANewConnection) {
+TEST_F(InstanceCallsTest, WhoCouldNotBeReachedGetsANewConnection) {
   InstanceCalls instances(kAddresses, Maker());
   codes_['1'] = grpc::StatusCode::UNAVAILABLE;
-  Ask(replicas);
+  Ask(instances);
   codes_['2'] = grpc::StatusCode::UNAVAILABLE;
-  Ask(replicas);
+  Ask(instances);
   EXPECT_THAT(made_, ElementsAre("127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"));
   codes_['1'] = codes_['2'] = grpc::StatusCode::OK;
   codes_['3'] = grpc::StatusCode::DEADLINE_EXCEEDED;
-  Ask(replicas);
+  Ask(instances);
   EXPECT_EQ(made_.back(), "127.0.0.1:1");
   EXPECT_EQ(made_.size(), 4);
-  replicas.Forget();
-  Ask(replicas);
+  instances.Forget();
+  Ask(instances);
   EXPECT_EQ(made_.size(), 5);
 }
 
-TEST_F(ReplicasTest, AfterCancelNothingIsAsked) {
+TEST_F(InstanceCallsTest, AfterCancelNothingIsAsked) {
   InstanceCalls instances(kAddresses, Maker());
   absl::Notification begun, cancelled;
   std::thread asker([&] {
     const grpc::Status status =
-        replicas.Ask(absl::Seconds(30), [&](const auto&, auto*) {
+        instances.Ask(absl::Seconds(30), [&](const auto&, auto*) {
           begun.Notify();
           cancelled.WaitForNotification();
           return grpc::Status(grpc::StatusCode::UNAVAILABLE, "cancelled");
@@ -140,14 +140,14 @@ TEST_F(ReplicasTest, AfterCancelNothingIsAsked) {
     EXPECT_EQ(status.error_code(), grpc::StatusCode::CANCELLED);
   });
   begun.WaitForNotification();
-  replicas.Cancel();
+  instances.Cancel();
   cancelled.Notify();
   asker.join();
-  EXPECT_EQ(Ask(replicas).error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_EQ(Ask(instances).error_code(), grpc::StatusCode::CANCELLED);
   EXPECT_THAT(asked_, IsEmpty());
 }
 
-TEST_F(ReplicasTest, NoAddressIsNoAnswer) {
+TEST_F(InstanceCallsTest, NoAddressIsNoAnswer) {
   InstanceCalls none(",", Maker());
   const grpc::Status status = Ask(none);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
