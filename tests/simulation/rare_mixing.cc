@@ -66,7 +66,7 @@ void DrawRareGraph(Scenario& s, Draws d) {
   }
   const ScheduleSpec before = s.schedule;
   const std::string kind =
-      d.Of<const char*>({"erdos-renyi", "edge-list", "uniform"});
+      d.Of<const char*>({"erdos-renyi", "edge-list"});
   if (kind == "erdos-renyi") {
     s.schedule.graph = kind;
     s.schedule.edge_probability = d.Of({0.3, 0.5, 0.7});
@@ -74,7 +74,7 @@ void DrawRareGraph(Scenario& s, Draws d) {
     s.schedule.graph = kind;
     s.schedule.edges = DrawEdges(s.peers, d);
   }
-  // Some graphs have no such schedule: a star, for example, is not regular.
+  // A draw may not be connected, or its weights may exceed one.
   if (!MakeSchedule(s.schedule, s.peers, s.seed).ok()) s.schedule = before;
   s.late = LateOf(s, s.late);
 }

@@ -15,8 +15,8 @@ namespace gossamer::simulation {
 // exist for every smaller fleet on the way, since peers come one by one.
 int LateOf(const Scenario& scenario, int most);
 
-// Gives a share of the fixed schedules an erdos-renyi graph, an edge list, or
-// uniform weights.  `late` becomes what that graph allows.
+// Gives a share of the scenarios whose graph is the same every round an
+// erdos-renyi graph or an edge list.  `late` becomes what that graph allows.
 void DrawRareGraph(Scenario& scenario, Draws draws);
 
 // Gives a share of the fixed schedules over slow links with deadlines rounds of
