@@ -140,7 +140,12 @@ class Fleets(unittest.TestCase):
         process.communicate()
 
     def test_it_goes_on_after_a_stop_and_after_deaths(self):
+        # The fleet agrees on a stop within a few heartbeats of a second each: a
+        # run of four hundred rounds is not over by then.
+        self.write_config(SMALL.replace("teachers: 40",
+                                        "sigma: 400 teachers: 40"))
         whole = self.train("whole", NOISE)
+        self.assertGreater(whole["rounds"], 400)
         self.assertTrue(whole["finished"])
         self.assertEqual(self.ledger("whole"), BATCH * whole["rounds"])
         # How the teachers are spread changes no bit.
@@ -267,7 +272,8 @@ class Fleets(unittest.TestCase):
                 ("teachers: 0", "game.datalens.teachers is 0"),
                 ("teachers: 1", "peers is 3, but besides the student each "
                  "needs a teacher"),
-                ("epsilon: 0.01", "game.datalens.epsilon 0.01 is spent after"),
+                ("epsilon: 0.01", "game.datalens.epsilon is 0.01, which is "
+                 "spent after"),
                 ("epsilon: 0", "game.datalens.epsilon is 0")):
             self.write_config('algorithm: "datalens" peers: 3\n'
                               "game { datalens {\n" + text + "\n} }\n")
