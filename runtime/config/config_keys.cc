@@ -216,6 +216,16 @@ absl::StatusOr<ConfigKey> FindConfigKey(std::string_view path) {
     }
   }
   if (ending.size() == 1) return *ending[0];
+  // Of a part of a name, as "overlap", the keys that have it are meant.
+  std::vector<std::string> with;
+  for (const std::string_view key : known) {
+    if (key.find(path) != key.npos) with.emplace_back(key);
+  }
+  if (!with.empty()) {
+    return absl::NotFoundError(absl::StrCat("there is no key \"",
+                                            std::string(path), "\"; there is ",
+                                            absl::StrJoin(with, ", ")));
+  }
   return absl::NotFoundError(absl::StrCat("there is no key \"",
                                           std::string(path), "\"; ",
                                           Suggestion(path, known)));

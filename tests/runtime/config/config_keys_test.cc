@@ -91,8 +91,10 @@ TEST(ConfigKeys, ListedNamesAreKnown) {
 TEST(ConfigKeys, AreFoundByTheirLastNameWhereItIsTheOnlyOne) {
   EXPECT_EQ(FindConfigKey("clip_radius")->path, "mixing.clip_radius");
   // Two keys end so: evaluation.every and checkpoint.every.
-  EXPECT_EQ(FindConfigKey("every").status().code(),
-            absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(FindConfigKey("every").status().message()),
+              HasSubstr("there is evaluation.every, checkpoint.every"));
+  EXPECT_THAT(std::string(FindConfigKey("overlap").status().message()),
+              HasSubstr("there is mixing.overlap_steps"));
 }
 
 TEST(ConfigKeys, GroupsAreExplainedToo) {
