@@ -81,7 +81,7 @@ class Marks final : public MetricsSink {
   const TimedGame* const game_;
 };
 
-struct Seat {
+struct Host {
   std::unique_ptr<TimedGame> game;
   std::unique_ptr<LocalStep> step;
   RealLoop loop;
@@ -96,11 +96,11 @@ struct Seat {
 int Measure(const GanSpec& gan, uint64_t rounds, const std::string& codec) {
   constexpr int kPeers = 2;
   constexpr uint64_t kWarmUp = 10;
-  std::vector<Seat> seats(kPeers);
+  std::vector<Host> hosts(kPeers);
   View view;
   view.run_id = "benchmark";
   for (int r = 0; r < kPeers; ++r) {
-    Seat& s = seats[r];
+    Host& s = hosts[r];
     auto game = MakeGan(gan, r, kPeers, 1, 1);
     if (!game.ok()) {
       std::fprintf(stderr, "%s\n",
@@ -121,7 +121,7 @@ int Measure(const GanSpec& gan, uint64_t rounds, const std::string& codec) {
   StaticFleet fleet(view);
   std::atomic<int> ended = 0;
   for (int r = 0; r < kPeers; ++r) {
-    Seat& s = seats[r];
+    Host& s = hosts[r];
     s.membership = fleet.Join(view.members[r].id, &s.loop);
     s.marks = std::make_unique<Marks>(kWarmUp, kWarmUp + rounds, s.game.get());
     PeerSpec spec;
@@ -147,13 +147,13 @@ int Measure(const GanSpec& gan, uint64_t rounds, const std::string& codec) {
   }
   while (ended < kPeers) {
     ended = 0;
-    for (Seat& s : seats) {
+    for (Host& s : hosts) {
       s.loop.PostAndWait([&] { ended += s.run.done(); }, absl::Seconds(5));
     }
     const timespec pause{0, 100'000'000};
     nanosleep(&pause, nullptr);
   }
-  for (Seat& s : seats) {
+  for (Host& s : hosts) {
     s.loop.PostAndWait(
         [&s] {
           s.run = {};
@@ -166,10 +166,10 @@ int Measure(const GanSpec& gan, uint64_t rounds, const std::string& codec) {
   }
   // Both peers share the process, so its CPU time less both gradients is the
   // rest.
-  const double process = seats[0].marks->process;
-  const double gradient = seats[0].marks->gradient + seats[1].marks->gradient;
+  const double process = hosts[0].marks->process;
+  const double gradient = hosts[0].marks->gradient + hosts[1].marks->gradient;
   std::printf("%s, width %d, %zu parameters, %s, %llu rounds\n",
-              gan.model.c_str(), gan.width, seats[0].game->layout().size(),
+              gan.model.c_str(), gan.width, hosts[0].game->layout().size(),
               codec.c_str(), static_cast<unsigned long long>(rounds));
   std::printf("gradient %.2f ms of CPU a round, all else %.3f ms: %.2f %%\n",
               1e3 * gradient / rounds / kPeers,

@@ -15,16 +15,16 @@ CorrectionLedger::Key CorrectionLedger::KeyOf(const EdgeEndName& end) {
 }
 
 const CorrectionLedger::Past* CorrectionLedger::PastOf(const EdgeEndName& end,
-                                                       uint64_t life) const {
-  const auto it = resumed_.find({end.self.value, end.other.value, life});
+                                                       uint64_t process) const {
+  const auto it = resumed_.find({end.self.value, end.other.value, process});
   return it == resumed_.end() ? nullptr : &it->second;
 }
 
 const CorrectionLedger::Past* CorrectionLedger::PastOf(
     const EdgeEndName& end, const Past& later) const {
   const int side = end.self < end.other ? 0 : 1;
-  const auto life = life_of_.find({end.self, later.key[2 + side]});
-  return life == life_of_.end() ? nullptr : PastOf(end, life->second);
+  const auto process = process_of_.find({end.self, later.key[2 + side]});
+  return process == process_of_.end() ? nullptr : PastOf(end, process->second);
 }
 
 const uint64_t* CorrectionLedger::Find(const Applied& applied, ExchangeId id) {
@@ -41,22 +41,24 @@ uint64_t CorrectionLedger::NewestRound(PeerId a, PeerId b) const {
 }
 
 void CorrectionLedger::OnEvent(PeerId peer, const Event& event) {
-  const auto life_of = [this](PeerId id) { return std::pair(id, lives_[id]); };
+  const auto process_of = [this](PeerId id) {
+    return std::pair(id, processes_[id]);
+  };
   if (event.kind == "member_removed") {
     // The detail is "peer 3 is in no view any more".
     const PeerId other{std::stoull(event.detail.substr(5))};
-    removed_.insert(life_of(other));
-  } else if (event.kind == "edge_lost" && removed_.contains(life_of(peer))) {
-    crashed_.insert(life_of(peer));
+    removed_.insert(process_of(other));
+  } else if (event.kind == "edge_lost" && removed_.contains(process_of(peer))) {
+    crashed_.insert(process_of(peer));
   }
 }
 
 std::string CorrectionLedger::Own(PeerId peer, uint64_t epoch) {
-  const uint64_t life = lives_.at(peer);
-  const auto [it, fresh] = life_of_.emplace(std::pair(peer, epoch), life);
-  if (fresh || it->second == life) return "";
+  const uint64_t process = processes_.at(peer);
+  const auto [it, fresh] = process_of_.emplace(std::pair(peer, epoch), process);
+  if (fresh || it->second == process) return "";
   return absl::StrFormat("peer %d: lives %d and %d have the same epoch %d",
-                         peer.value, it->second, life, epoch);
+                         peer.value, it->second, process, epoch);
 }
 
 std::string CorrectionLedger::Apply(const EdgeEndName& end, ExchangeId id,
@@ -68,7 +70,7 @@ std::string CorrectionLedger::Apply(const EdgeEndName& end, ExchangeId id,
   // A correction that was pending at a cut belongs to the incarnation that was
   // cut, and may have been pending at an earlier cut already.
   Key key = KeyOf(end);
-  for (const Past* past = PastOf(end, lives_.at(end.self));
+  for (const Past* past = PastOf(end, processes_.at(end.self));
        past != nullptr && id < past->cut; past = PastOf(end, *past)) {
     key = past->key;
   }
@@ -93,8 +95,8 @@ std::string CorrectionLedger::Apply(const EdgeEndName& end, ExchangeId id,
 void CorrectionLedger::Resume(const EdgeEndName& before, ExchangeId done,
                               ExchangeId cut) {
   const int side = before.self < before.other ? 0 : 1;
-  Past& now =
-      resumed_[{before.self.value, before.other.value, lives_.at(before.self)}];
+  Past& now = resumed_[{before.self.value, before.other.value,
+                        processes_.at(before.self)}];
   now = {KeyOf(before), cut, done};
   cuts_[now.key][static_cast<size_t>(side)].insert(cut);
   // Undoes the corrections after the record, pending ones included.  An
@@ -109,15 +111,16 @@ void CorrectionLedger::Resume(const EdgeEndName& before, ExchangeId done,
 
 bool CorrectionLedger::Excused(const Key& key, int side) const {
   const PeerId self{key[side]};
-  const auto life = life_of_.find({self, key[2 + side]});
-  if (life == life_of_.end()) return true;  // the peer never had this epoch
+  const auto process = process_of_.find({self, key[2 + side]});
+  if (process == process_of_.end())
+    return true;  // the peer never had this epoch
   // The incarnations that went on with it, one after the other.
-  for (uint64_t on = life->second;; ++on) {
+  for (uint64_t on = process->second;; ++on) {
     if (crashed_.contains({self, on})) return true;
-    if (lives_.at(self) == on) return false;
+    if (processes_.at(self) == on) return false;
     const auto next = resumed_.find({self.value, key[1 - side], on + 1});
     if (next != resumed_.end() && next->second.key == key) continue;
-    return on == life->second;
+    return on == process->second;
   }
 }
 

@@ -37,8 +37,10 @@ class CorrectionLedger {
  public:
   // Each method returns a description of the error, or "".
 
-  void Begin(PeerId peer, uint64_t life) { lives_[peer] = life; }
-  void Crash(PeerId peer, uint64_t life) { crashed_.insert({peer, life}); }
+  void Begin(PeerId peer, uint64_t process) { processes_[peer] = process; }
+  void Crash(PeerId peer, uint64_t process) {
+    crashed_.insert({peer, process});
+  }
   // Takes an event that `peer` reports.  A peer that others have evicted and
   // given up, and that then reports a lost edge itself, has lost it as by a
   // crash: a service without its disk may admit it again by an old view, and
@@ -75,7 +77,7 @@ class CorrectionLedger {
   static Key KeyOf(const EdgeEndName& end);
   // Returns the record from which an incarnation of `self` went on: the one
   // that has `epoch`, or the present one.  Null if there was none.
-  const Past* PastOf(const EdgeEndName& end, uint64_t life) const;
+  const Past* PastOf(const EdgeEndName& end, uint64_t process) const;
   const Past* PastOf(const EdgeEndName& end, const Past& later) const;
   static const uint64_t* Find(const Applied& applied, ExchangeId id);
   // Returns whether the end of this side has undone or lost corrections.
@@ -86,8 +88,8 @@ class CorrectionLedger {
 
   std::map<Key, Incarnation> incarnations_;
   // The present incarnations.
-  std::map<PeerId, uint64_t> lives_;
-  std::map<std::pair<PeerId, uint64_t>, uint64_t> life_of_;  // by epoch
+  std::map<PeerId, uint64_t> processes_;
+  std::map<std::pair<PeerId, uint64_t>, uint64_t> process_of_;  // by epoch
   // Keyed by peer, other peer and the incarnation that went on.
   std::map<std::array<uint64_t, 3>, Past> resumed_;
   // The cuts from which each side went on.

@@ -21,8 +21,8 @@ class CorrectionLedgerTest : public testing::Test {
     Live(kOne, 1, 10);
     Live(kTwo, 1, 20);
   }
-  void Live(PeerId peer, uint64_t life, uint64_t epoch) {
-    ledger_.Begin(peer, life);
+  void Live(PeerId peer, uint64_t process, uint64_t epoch) {
+    ledger_.Begin(peer, process);
     EXPECT_THAT(ledger_.Own(peer, epoch), IsEmpty());
   }
   const EdgeEndName one_{kOne, kTwo, 10, 20};
@@ -127,7 +127,7 @@ TEST_F(CorrectionLedgerTest, ANewIncarnationUndoesNothingOfTheOneBefore) {
   EXPECT_THAT(ledger_.Finish(), IsEmpty());
 }
 
-TEST_F(CorrectionLedgerTest, TwoLivesMustNotShareAnEpoch) {
+TEST_F(CorrectionLedgerTest, TwoProcessesMustNotShareAnEpoch) {
   ledger_.Begin(kOne, 2);
   EXPECT_THAT(ledger_.Own(kOne, 10), HasSubstr("the same epoch"));
 }

@@ -22,7 +22,7 @@
 #include "runtime/base/command_line.h"
 #include "runtime/base/steady_time.h"
 #include "runtime/telemetry/progress.h"
-#include "tests/simulation/last_words.h"
+#include "tests/simulation/crash_note.h"
 #include "tests/simulation/simulation.h"
 
 namespace gossamer {
@@ -112,7 +112,7 @@ class Runner {
 
  private:
   void Work() {
-    LastWords words;
+    CrashNote words;
     for (;;) {
       const uint64_t seed = next_++;
       if (seed - options_.from >= options_.seeds) return;

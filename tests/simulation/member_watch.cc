@@ -12,7 +12,7 @@ namespace gossamer::simulation {
 namespace {
 
 // A peer that has died so often in a row may be evicted before its lease ends.
-constexpr int kShortLives = 3;
+constexpr int kShortProcesses = 3;
 
 bool OfTheFleet(Standing standing) {
   return standing == Standing::kMember || standing == Standing::kLeaving;
@@ -38,42 +38,42 @@ void MemberWatch::Keep(const FleetRecord& record) {
 void MemberWatch::Registered(const wire::RegisterRequest& request,
                              absl::Time now) {
   const PeerId id{request.peer_id()};
-  Life& life = lives_[id];
-  life.heard = now;
+  Process& process = processes_[id];
+  process.heard = now;
   const auto known = known_.find(id);
   const bool member =
       known != known_.end() && known->second.standing == Standing::kMember;
   const bool has_parameters = request.has_parameters() || request.trains() ||
                               (member && request.checkpoint_rounds_size() > 0);
   // The incarnation is known: the service has forgotten it and hears it again.
-  if (life.boot_id == request.boot_id()) {
-    life.has_parameters = life.has_parameters || has_parameters;
+  if (process.boot_id == request.boot_id()) {
+    process.has_parameters = process.has_parameters || has_parameters;
     return;
   }
-  const int short_lives =
-      life.trained || life.boot_id == 0 ? 0 : life.short_lives + 1;
-  life = {.boot_id = request.boot_id(),
-          .heard = now,
-          .suspects = {},
-          .has_parameters = has_parameters,
-          .saved = {request.checkpoint_rounds().begin(),
-                    request.checkpoint_rounds().end()},
-          .short_lives = short_lives};
+  const int short_processes =
+      process.trained || process.boot_id == 0 ? 0 : process.short_processes + 1;
+  process = {.boot_id = request.boot_id(),
+             .heard = now,
+             .suspects = {},
+             .has_parameters = has_parameters,
+             .saved = {request.checkpoint_rounds().begin(),
+                       request.checkpoint_rounds().end()},
+             .short_processes = short_processes};
 }
 
 void MemberWatch::Heard(const wire::HeartbeatRequest& request, absl::Time now) {
-  Life& life = lives_[{request.peer_id()}];
-  if (life.boot_id != request.boot_id()) return;
-  life.heard = now;
+  Process& process = processes_[{request.peer_id()}];
+  if (process.boot_id != request.boot_id()) return;
+  process.heard = now;
   const auto known = known_.find({request.peer_id()});
-  life.trained |= known != known_.end() && known->second.in_view &&
-                  known->second.boot_id == life.boot_id &&
-                  OfTheFleet(known->second.standing) &&
-                  request.round_begun() >= view_.from_round;
-  life.suspects = {request.suspected().begin(), request.suspected().end()};
+  process.trained |= known != known_.end() && known->second.in_view &&
+                     known->second.boot_id == process.boot_id &&
+                     OfTheFleet(known->second.standing) &&
+                     request.round_begun() >= view_.from_round;
+  process.suspects = {request.suspected().begin(), request.suspected().end()};
   // A peer with a view trains, whatever this service knows of it.
-  life.has_parameters =
-      life.has_parameters || request.ready() || request.view_epoch() != 0;
+  process.has_parameters =
+      process.has_parameters || request.ready() || request.view_epoch() != 0;
 }
 
 std::string MemberWatch::Changed(const FleetRecord& record, absl::Time now) {
@@ -94,9 +94,10 @@ std::string MemberWatch::Changed(const FleetRecord& record, absl::Time now) {
     const bool entered =
         m.in_view && (!before.in_view || before.boot_id != m.boot_id);
     begins |= entered && under_way == 0;
-    const auto life = lives_.find(m.id);
-    if (entered && under_way > 0 && life != lives_.end() &&
-        life->second.boot_id == m.boot_id && !life->second.has_parameters) {
+    const auto process = processes_.find(m.id);
+    if (entered && under_way > 0 && process != processes_.end() &&
+        process->second.boot_id == m.boot_id &&
+        !process->second.has_parameters) {
       wrong = absl::StrFormat(
           "peer %d is let into a fleet under way and has no parameters of it",
           m.id.value);
@@ -113,9 +114,10 @@ std::string MemberWatch::CheckBeginning(const FleetRecord& record) const {
   for (const MemberRecord& m : record.members) {
     if (m.standing != Standing::kMember) continue;
     ++members;
-    const auto life = lives_.find(m.id);
-    if (life == lives_.end() || life->second.boot_id != m.boot_id) return "";
-    for (const uint64_t round : life->second.saved) ++holders[round];
+    const auto process = processes_.find(m.id);
+    if (process == processes_.end() || process->second.boot_id != m.boot_id)
+      return "";
+    for (const uint64_t round : process->second.saved) ++holders[round];
   }
   uint64_t shared = 0;
   for (const auto& [round, count] : holders) {
@@ -129,8 +131,8 @@ std::string MemberWatch::CheckBeginning(const FleetRecord& record) const {
 }
 
 bool MemberWatch::HeardWithinLease(PeerId id, absl::Time now) const {
-  const auto life = lives_.find(id);
-  return life != lives_.end() && now - life->second.heard <= lease_;
+  const auto process = processes_.find(id);
+  return process != processes_.end() && now - process->second.heard <= lease_;
 }
 
 bool MemberWatch::Suspected(PeerId id, const View& view, absl::Time now) const {
@@ -155,7 +157,7 @@ bool MemberWatch::Suspected(PeerId id, const View& view, absl::Time now) const {
       continue;
     }
     ++heard;
-    suspecting += lives_.at(neighbor).suspects.contains(id.value);
+    suspecting += processes_.at(neighbor).suspects.contains(id.value);
   }
   return suspecting >= (rank ? std::clamp(heard, 1, 2) : 1);
 }
@@ -166,15 +168,16 @@ bool MemberWatch::Suspected(PeerId id, const View& view, absl::Time now) const {
 std::string MemberWatch::CheckRemoval(const MemberRecord& m, const View& after,
                                       absl::Time now) const {
   const std::string who = absl::StrCat("peer ", m.id.value, " is removed");
-  const auto own = lives_.find(m.id);
-  if (own != lives_.end() && own->second.short_lives >= kShortLives) return "";
+  const auto own = processes_.find(m.id);
+  if (own != processes_.end() && own->second.short_processes >= kShortProcesses)
+    return "";
   if (HeardWithinLease(m.id, now)) {
     return absl::StrCat(who, " though it has renewed its lease");
   }
   if (now - started_ <= lease_) {
     return absl::StrCat(who, " by a service that has not been up for a lease");
   }
-  if (own != lives_.end() && now - own->second.heard > Fleet::kAbsent &&
+  if (own != processes_.end() && now - own->second.heard > Fleet::kAbsent &&
       now - started_ > Fleet::kAbsent) {
     return "";
   }

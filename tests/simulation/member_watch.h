@@ -39,14 +39,14 @@ class MemberWatch final : public ServiceObserver {
   std::string Changed(const FleetRecord& record, absl::Time now) override;
 
  private:
-  struct Life {
+  struct Process {
     uint64_t boot_id = 0;
     absl::Time heard = absl::InfinitePast();
     std::set<uint64_t> suspects;
     bool has_parameters = false;
     std::set<uint64_t> saved;  // rounds
     bool trained = false;      // by a view that has it
-    int short_lives = 0;       // in a row before it, each without training
+    int short_processes = 0;   // in a row before it, each without training
   };
   struct Known {
     uint64_t boot_id = 0;
@@ -67,7 +67,7 @@ class MemberWatch final : public ServiceObserver {
 
   const absl::Duration lease_;
   absl::Time started_ = absl::InfinitePast();
-  std::map<PeerId, Life> lives_;
+  std::map<PeerId, Process> processes_;
   std::map<PeerId, Known> known_;
   View view_;
 };

@@ -190,8 +190,8 @@ INSTANTIATE_TEST_SUITE_P(, PartitionTest,
                                          Case{"random-matching", 2, kFour}),
                          [](const testing::TestParamInfo<Case>& info) {
                            std::string name = absl::StrCat(
-                               info.param.graph, "_h", info.param.overlap,
-                               "_", info.param.away.size(), "away");
+                               info.param.graph, "_h", info.param.overlap, "_",
+                               info.param.away.size(), "away");
                            std::ranges::replace(name, '-', '_');
                            return name;
                          });

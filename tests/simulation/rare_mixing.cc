@@ -65,8 +65,7 @@ void DrawRareGraph(Scenario& s, Draws d) {
     return;
   }
   const ScheduleSpec before = s.schedule;
-  const std::string kind =
-      d.Of<const char*>({"erdos-renyi", "edge-list"});
+  const std::string kind = d.Of<const char*>({"erdos-renyi", "edge-list"});
   if (kind == "erdos-renyi") {
     s.schedule.graph = kind;
     s.schedule.edge_probability = d.Of({0.3, 0.5, 0.7});

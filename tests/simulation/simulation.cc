@@ -54,8 +54,8 @@ Simulation::Simulation(const Scenario& scenario,
                if (trace_) Tell(absl::StrCat("peer ", id.value), what);
              },
              [this](uint64_t value) { Note(value); }},
-      seats_(static_cast<size_t>(scenario_.peers)) {
-  for (size_t i = 0; i < seats_.size(); ++i) seats_[i].machine.id = {i + 1};
+      hosts_(static_cast<size_t>(scenario_.peers)) {
+  for (size_t i = 0; i < hosts_.size(); ++i) hosts_[i].machine.id = {i + 1};
   if (scenario_.swarm.fleet_stop) {
     stop_at_ = 5 + key_.Fold("stop").Below(scenario_.fault_rounds / 2, 0);
   }
@@ -63,7 +63,7 @@ Simulation::Simulation(const Scenario& scenario,
 
 Simulation::~Simulation() {
   swarm_.reset();
-  for (Seat& seat : seats_) seat.life.reset();
+  for (SimHost& host : hosts_) host.process.reset();
 }
 
 void Simulation::Tell(const std::string& who, const std::string& what) {
@@ -80,8 +80,8 @@ void Simulation::Violation(const std::string& what) {
   outcome_.violation = what;
   if (!trace_) return;
   service_.ReportMembers();
-  for (const Seat& seat : seats_) {
-    if (seat.life) seat.life->ReportEdges();
+  for (const SimHost& host : hosts_) {
+    if (host.process) host.process->ReportEdges();
   }
 }
 
@@ -89,7 +89,7 @@ void Simulation::Enter(Phase phase, uint64_t rounds) {
   phase_ = phase;
   give_up_ = loop_.Now() + kPatience + rounds * scenario_.LongestRound();
   Tell("fleet", absl::StrCat("phase ", static_cast<int>(phase), " at round ",
-                             MaxRound(seats_)));
+                             MaxRound(hosts_)));
 }
 
 void Simulation::StopFaults() {
@@ -99,54 +99,54 @@ void Simulation::StopFaults() {
     const absl::Status started = service_.Start(/*old=*/false);
     if (!started.ok()) Violation(absl::StrCat("service: ", started.ToString()));
   }
-  for (Seat& seat : seats_) {
-    if (seat.life) seat.life->crash().Disarm();
-    if (seat.down) StartLife(seat);
+  for (SimHost& host : hosts_) {
+    if (host.process) host.process->crash().Disarm();
+    if (host.down) StartProcess(host);
   }
 }
 
 void Simulation::Advance() {
   if (stopping_ == absl::InfiniteFuture() && phase_ <= Phase::kGathering &&
-      std::ranges::any_of(seats_, &Seat::ended)) {
+      std::ranges::any_of(hosts_, &SimHost::ended)) {
     stopping_ = loop_.Now();
   }
   if (stopping_ != absl::InfiniteFuture()) RestartStopped();
   switch (phase_) {
     case Phase::kFaults:
-      if (stop_at_ != 0 && MaxRound(seats_) >= stop_at_ && service_.up()) {
+      if (stop_at_ != 0 && MaxRound(hosts_) >= stop_at_ && service_.up()) {
         stop_at_ = 0;
         Tell("fleet", "is asked to stop");
         service_.RequestStop();
       }
-      if (MaxRound(seats_) < scenario_.fault_rounds && loop_.Now() < give_up_)
+      if (MaxRound(hosts_) < scenario_.fault_rounds && loop_.Now() < give_up_)
         return;
       StopFaults();
       // The last view may begin many slow rounds from now.
       Enter(Phase::kGathering, kRoundsToGather);
       return;
     case Phase::kGathering:
-      if (!AllJoined(seats_, *service_.fleet(), loop_.Now())) break;
+      if (!AllJoined(hosts_, *service_.fleet(), loop_.Now())) break;
       calm_ = true;
-      calm_from_ = MaxRound(seats_);
+      calm_from_ = MaxRound(hosts_);
       outcome_.distance_before = 0;
       SettleInCalm();
       // Slow peers may be far from the round at which faults were to end.
       Enter(Phase::kCalm, scenario_.ends_by_stop
                               ? scenario_.calm_rounds
-                              : scenario_.rounds() + 1 - MinRound(seats_));
+                              : scenario_.rounds() + 1 - MinRound(hosts_));
       return;
     case Phase::kCalm:
       SettleInCalm();
       if (scenario_.ends_by_stop
-              ? MinRound(seats_) < calm_from_ + scenario_.calm_rounds
-              : !AllEnded(seats_)) {
+              ? MinRound(hosts_) < calm_from_ + scenario_.calm_rounds
+              : !AllEnded(hosts_)) {
         break;
       }
       if (scenario_.ends_by_stop) service_.RequestStop();
       Enter(Phase::kEnding, kRoundsToEnd);
       return;
     case Phase::kEnding:
-      if (!AllEnded(seats_)) break;
+      if (!AllEnded(hosts_)) break;
       CheckEnd();
       phase_ = Phase::kDone;
       return;
@@ -156,17 +156,17 @@ void Simulation::Advance() {
   if (loop_.Now() < give_up_) return;
   Violation(absl::StrCat("the fleet does not get on in phase ",
                          static_cast<int>(phase_),
-                         "; rounds: ", DescribeRounds(seats_)));
+                         "; rounds: ", DescribeRounds(hosts_)));
 }
 
 // Finds the largest distance of the calm's first quarter: the rest of the last
 // gradients (the optimistic half, momentum) still moves parameters apart there.
 void Simulation::SettleInCalm() {
-  if (MinRound(seats_) > calm_from_ + scenario_.calm_rounds / 4) return;
+  if (MinRound(hosts_) > calm_from_ + scenario_.calm_rounds / 4) return;
   std::vector<std::span<const float>> all;
-  for (const Seat& seat : seats_) {
-    if (!seat.life) return;
-    all.push_back(seat.life->parameters());
+  for (const SimHost& host : hosts_) {
+    if (!host.process) return;
+    all.push_back(host.process->parameters());
   }
   outcome_.distance_before =
       std::max(outcome_.distance_before, ConsensusDistance(all));
@@ -174,10 +174,10 @@ void Simulation::SettleInCalm() {
 
 void Simulation::CheckEnd() {
   std::vector<std::span<const float>> all, brought;
-  for (const Seat& seat : seats_) {
-    all.push_back(seat.machine.last);
-    brought.push_back(seat.machine.brought);
-    for (const float v : seat.machine.last) Note(std::bit_cast<uint32_t>(v));
+  for (const SimHost& host : hosts_) {
+    all.push_back(host.machine.last);
+    brought.push_back(host.machine.brought);
+    for (const float v : host.machine.last) Note(std::bit_cast<uint32_t>(v));
   }
   for (const std::string& wrong :
        {ledger_.Finish(), FindImbalance(brought, all),
@@ -216,30 +216,31 @@ Outcome Simulation::Run() {
   Tell("fleet", Describe(scenario_));
   const absl::Status up = service_.Start(/*old=*/false);
   if (!up.ok()) Violation(absl::StrCat("service: ", up.ToString()));
-  for (Seat& seat : seats_) {
-    const bool joins = seat.machine.id.value >
+  for (SimHost& host : hosts_) {
+    const bool joins = host.machine.id.value >
                        static_cast<uint64_t>(scenario_.peers - scenario_.late);
     const absl::Duration late =
         scenario_.interval() * (joins ? 20 : 1) *
-        key_.Fold("start").Uniform(seat.machine.id.value);
-    control_.RunAt(control_.Now() + late, [this, &seat] { StartLife(seat); });
+        key_.Fold("start").Uniform(host.machine.id.value);
+    control_.RunAt(control_.Now() + late,
+                   [this, &host] { StartProcess(host); });
   }
   swarm_ = std::make_unique<FaultSwarm>(
       &loop_, &network_, &service_, scenario_,
       [this](PeerId id, const Death& death) { Kill(id, death); },
       [this](PeerId id) {
-        if (seats_[id.value - 1].life) seats_[id.value - 1].life->Leave();
+        if (hosts_[id.value - 1].process) hosts_[id.value - 1].process->Leave();
       },
       [this](PeerId id) {
         // One peer is spoilt at a time: a fleet without any parameters cannot
         // go on.
-        const bool other = std::ranges::any_of(seats_, [](const auto& seat) {
-          return seat.life && seat.life->spoilt();
+        const bool other = std::ranges::any_of(hosts_, [](const auto& host) {
+          return host.process && host.process->spoilt();
         });
-        const auto& life = seats_[id.value - 1].life;
-        if (!life || other) return;
-        life->Spoil();
-        outcome_.faults["spoils"] += life->spoilt();
+        const auto& process = hosts_[id.value - 1].process;
+        if (!process || other) return;
+        process->Spoil();
+        outcome_.faults["spoils"] += process->spoilt();
       },
       [this](const std::string& what) { Tell("swarm", what); },
       &outcome_.faults);
@@ -254,9 +255,9 @@ Outcome Simulation::Run() {
                              " events"));
     }
   }
-  for (const Seat& seat : seats_) {
-    outcome_.peer_rounds += seat.machine.rounds_done;
-    outcome_.lives += seat.machine.lives;
+  for (const SimHost& host : hosts_) {
+    outcome_.peer_rounds += host.machine.rounds_done;
+    outcome_.lives += host.machine.lives;
   }
   outcome_.corrections = ledger_.corrections();
   outcome_.trace_hash = hash_;

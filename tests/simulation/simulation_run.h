@@ -1,7 +1,7 @@
 // One seed under way: its fleet, its phases and its outcome.
 //
 // Simulate() of simulation.h is the interface.  The phases are in
-// simulation.cc, the start and the end of processes in simulation_lives.cc.
+// simulation.cc, the start and the end of processes in simulation_processes.cc.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_SIMULATION_RUN_H_
 #define GOSSAMER_TESTS_SIMULATION_SIMULATION_RUN_H_
@@ -24,9 +24,9 @@
 #include "tests/simulation/correction_ledger.h"
 #include "tests/simulation/fault_counts.h"
 #include "tests/simulation/fault_swarm.h"
+#include "tests/simulation/hosts.h"
 #include "tests/simulation/memory_disk.h"
-#include "tests/simulation/seats.h"
-#include "tests/simulation/sim_life.h"
+#include "tests/simulation/sim_process.h"
 #include "tests/simulation/simulation.h"
 
 namespace gossamer::simulation {
@@ -41,10 +41,10 @@ class Simulation {
  private:
   enum class Phase { kFaults, kGathering, kCalm, kEnding, kDone };
 
-  void StartLife(Seat& seat);
-  void EndLife(Seat& seat);
-  void Bury(Seat& seat);
-  void ComeBack(Seat& seat);
+  void StartProcess(SimHost& host);
+  void EndProcess(SimHost& host);
+  void Bury(SimHost& host);
+  void ComeBack(SimHost& host);
   void Kill(PeerId id, const Death& death);
   void AfterEvent();
   void Advance();
@@ -78,7 +78,7 @@ class Simulation {
   bool calm_ = false;
   std::vector<std::pair<float, float>> given_;
   SimWorld world_;
-  std::vector<Seat> seats_;
+  std::vector<SimHost> hosts_;
   std::unique_ptr<FaultSwarm> swarm_;
   Phase phase_ = Phase::kFaults;
   absl::Time give_up_;

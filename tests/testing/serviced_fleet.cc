@@ -12,9 +12,9 @@ namespace gossamer {
 
 using simulation::MakeGame;
 using simulation::NetworkOf;
-using simulation::Seat;
 using simulation::ServiceOf;
-using simulation::SimLife;
+using simulation::SimHost;
+using simulation::SimProcess;
 
 simulation::Scenario UsualFleet(int peers) {
   simulation::Scenario s;
@@ -54,30 +54,32 @@ ServicedFleet::ServicedFleet(simulation::Scenario scenario)
              [this](const std::string& what) { Violation(what); },
              [this](PeerId, const std::string& what) { told_.push_back(what); },
              [](uint64_t) {}},
-      seats_(static_cast<size_t>(scenario_.peers)) {
+      hosts_(static_cast<size_t>(scenario_.peers)) {
   const absl::Status started = service_.Start(/*old=*/false);
   if (!started.ok()) Violation(started.ToString());
-  for (size_t i = 0; i < seats_.size(); ++i) {
-    seats_[i].machine.id = {i + 1};
-    if (i + static_cast<size_t>(scenario_.late) < seats_.size()) Join(i + 1);
+  for (size_t i = 0; i < hosts_.size(); ++i) {
+    hosts_[i].machine.id = {i + 1};
+    if (i + static_cast<size_t>(scenario_.late) < hosts_.size()) Join(i + 1);
   }
 }
 
 ServicedFleet::~ServicedFleet() {
-  for (Seat& seat : seats_) seat.life.reset();
+  for (SimHost& host : hosts_) host.process.reset();
 }
 
 void ServicedFleet::Join(uint64_t id) {
-  Seat& seat = seats_[id - 1];
-  seat.life = std::make_unique<SimLife>(world_, seat.machine, /*resume=*/false);
+  SimHost& host = hosts_[id - 1];
+  host.process =
+      std::make_unique<SimProcess>(world_, host.machine, /*resume=*/false);
 }
 
 void ServicedFleet::Restart(uint64_t id) {
-  Seat& seat = seats_[id - 1];
-  ledger_.Crash({id}, seat.life->number());
-  seat.life.reset();
-  seat.life = std::make_unique<SimLife>(world_, seat.machine, /*resume=*/true);
-  seat.seen = 0;
+  SimHost& host = hosts_[id - 1];
+  ledger_.Crash({id}, host.process->number());
+  host.process.reset();
+  host.process =
+      std::make_unique<SimProcess>(world_, host.machine, /*resume=*/true);
+  host.seen = 0;
 }
 
 void ServicedFleet::Violation(const std::string& what) {
@@ -85,20 +87,20 @@ void ServicedFleet::Violation(const std::string& what) {
 }
 
 void ServicedFleet::AfterEvent() {
-  for (Seat& seat : seats_) {
-    if (!seat.life) continue;
-    const uint64_t runs = seat.life->loop().runs();
-    if (runs != seat.seen) {
-      seat.seen = runs;
-      seat.life->Check();
+  for (SimHost& host : hosts_) {
+    if (!host.process) continue;
+    const uint64_t runs = host.process->loop().runs();
+    if (runs != host.seen) {
+      host.seen = runs;
+      host.process->Check();
     }
-    if (!seat.life->ended()) continue;
-    if (!seat.life->status().ok()) {
-      Violation(absl::StrCat("peer ", seat.machine.id.value,
-                             " ends with: ", seat.life->status().ToString()));
+    if (!host.process->ended()) continue;
+    if (!host.process->status().ok()) {
+      Violation(absl::StrCat("peer ", host.machine.id.value, " ends with: ",
+                             host.process->status().ToString()));
     }
-    seat.life.reset();
-    seat.ended = true;
+    host.process.reset();
+    host.ended = true;
   }
 }
 
@@ -113,11 +115,11 @@ bool ServicedFleet::Until(const std::function<bool()>& holds,
 }
 
 bool ServicedFleet::Together() const {
-  return service_.up() && AllJoined(seats_, *service_.fleet(), loop_.Now());
+  return service_.up() && AllJoined(hosts_, *service_.fleet(), loop_.Now());
 }
 
 std::string ServicedFleet::Finish(absl::Duration limit) {
-  if (!Until([this] { return AllEnded(seats_); }, limit)) {
+  if (!Until([this] { return AllEnded(hosts_); }, limit)) {
     return violation_.empty() ? "not everybody has ended" : violation_;
   }
   return ledger_.Finish();
@@ -130,7 +132,7 @@ std::string ServicedFleet::Stop() {
 
 std::set<PeerId> ServicedFleet::Everybody() const {
   std::set<PeerId> ids;
-  for (const Seat& seat : seats_) ids.insert(seat.machine.id);
+  for (const SimHost& host : hosts_) ids.insert(host.machine.id);
   return ids;
 }
 
@@ -138,8 +140,8 @@ std::pair<uint64_t, uint64_t> ServicedFleet::RoundsOf(
     const std::set<PeerId>& ids) const {
   std::pair<uint64_t, uint64_t> rounds = {UINT64_MAX, 0};
   for (const PeerId id : ids) {
-    const Seat& seat = seats_[id.value - 1];
-    const uint64_t round = seat.life ? seat.life->round() : 0;
+    const SimHost& host = hosts_[id.value - 1];
+    const uint64_t round = host.process ? host.process->round() : 0;
     rounds.first = std::min(rounds.first, round);
     rounds.second = std::max(rounds.second, round);
   }
@@ -149,7 +151,7 @@ std::pair<uint64_t, uint64_t> ServicedFleet::RoundsOf(
 std::vector<double> ServicedFleet::MeanOf(const std::set<PeerId>& ids) const {
   std::vector<double> mean;
   for (const PeerId id : ids) {
-    const std::span<const float> x = seats_[id.value - 1].life->parameters();
+    const std::span<const float> x = hosts_[id.value - 1].process->parameters();
     mean.resize(x.size());
     for (size_t k = 0; k < x.size(); ++k) {
       mean[k] += x[k] / static_cast<double>(ids.size());
@@ -161,7 +163,7 @@ std::vector<double> ServicedFleet::MeanOf(const std::set<PeerId>& ids) const {
 double ServicedFleet::ConsensusDistance(const std::set<PeerId>& ids) const {
   std::vector<std::span<const float>> all;
   for (const PeerId id : ids) {
-    all.push_back(seats_[id.value - 1].life->parameters());
+    all.push_back(hosts_[id.value - 1].process->parameters());
   }
   return simulation::ConsensusDistance(all);
 }

@@ -22,9 +22,9 @@
 #include "runtime/sim/sim_service.h"
 #include "runtime/sim/virtual_loop.h"
 #include "tests/simulation/correction_ledger.h"
+#include "tests/simulation/hosts.h"
 #include "tests/simulation/scenario.h"
-#include "tests/simulation/seats.h"
-#include "tests/simulation/sim_life.h"
+#include "tests/simulation/sim_process.h"
 
 namespace gossamer {
 
@@ -58,7 +58,7 @@ class ServicedFleet {
   VirtualLoop& loop() { return loop_; }
   SimNetwork& network() { return network_; }
   simulation::SimService& service() { return service_; }
-  simulation::SimLife& peer(uint64_t id) { return *seats_[id - 1].life; }
+  simulation::SimProcess& peer(uint64_t id) { return *hosts_[id - 1].process; }
   // Sets whether nothing but mixing moves parameters.
   void SetCalm(bool calm) { calm_ = calm; }
 
@@ -70,12 +70,12 @@ class ServicedFleet {
   std::set<PeerId> Everybody() const;
   // Returns the rounds that this peer has ended; jumped ones do not count.
   uint64_t RoundsDone(uint64_t id) const {
-    return seats_[id - 1].machine.rounds_done;
+    return hosts_[id - 1].machine.rounds_done;
   }
   // Returns the parameters at the end of a peer's last process, once it has
   // ended.
   const std::vector<float>& Last(uint64_t id) const {
-    return seats_[id - 1].machine.last;
+    return hosts_[id - 1].machine.last;
   }
 
   uint64_t corrections() const { return ledger_.corrections(); }
@@ -100,7 +100,7 @@ class ServicedFleet {
   std::string violation_;
   std::vector<std::string> told_;
   simulation::SimWorld world_;
-  std::vector<simulation::Seat> seats_;
+  std::vector<simulation::SimHost> hosts_;
 };
 
 }  // namespace gossamer

@@ -31,20 +31,20 @@ SimFleet::SimFleet(SimFleetOptions options)
     : options_(std::move(options)),
       network_(&loop_, options_.network),
       fleet_(MakeView(options_)) {
-  for (int r = 0; r < options_.peers; ++r) seats_.push_back(MakeSeat(r));
+  for (int r = 0; r < options_.peers; ++r) hosts_.push_back(MakeSeat(r));
 }
 
 SimFleet::~SimFleet() {
-  for (auto& seat : seats_) {
-    seat->run = {};
-    seat->peer.reset();
-    seat->transport.reset();
+  for (auto& host : hosts_) {
+    host->run = {};
+    host->peer.reset();
+    host->transport.reset();
   }
 }
 
-std::unique_ptr<SimFleet::Seat> SimFleet::MakeSeat(int rank) {
-  auto seat = std::make_unique<Seat>();
-  seat->loop = std::make_unique<VirtualPeerLoop>(&loop_);
+std::unique_ptr<SimFleet::Host> SimFleet::MakeSeat(int rank) {
+  auto host = std::make_unique<Host>();
+  host->loop = std::make_unique<VirtualPeerLoop>(&loop_);
   const auto slow = options_.slowness.find(rank);
   const double factor = slow == options_.slowness.end() ? 1 : slow->second;
   const RngKey key = RngKey(options_.seed).Fold("duration");
@@ -53,27 +53,27 @@ std::unique_ptr<SimFleet::Seat> SimFleet::MakeSeat(int rank) {
                              factor * options_.step_time, options_.step_jitter);
   const auto first = options_.first_step.find(rank);
   const bool warms_up = first != options_.first_step.end();
-  seat->compute = std::make_unique<VirtualCompute>(
-      seat->loop.get(),
+  host->compute = std::make_unique<VirtualCompute>(
+      host->loop.get(),
       [usual = std::move(usual),
        first = warms_up ? first->second : absl::ZeroDuration(),
        warms_up](uint64_t call) mutable {
         return warms_up && call == 0 ? first : usual(call);
       });
-  seat->transport = network_.CreateEndpoint(IdOf(rank), seat->loop.get());
+  host->transport = network_.CreateEndpoint(IdOf(rank), host->loop.get());
   if (options_.transport) {
-    seat->transport = options_.transport(rank, std::move(seat->transport));
+    host->transport = options_.transport(rank, std::move(host->transport));
   }
-  seat->membership = fleet_.Join(IdOf(rank), seat->loop.get());
+  host->membership = fleet_.Join(IdOf(rank), host->loop.get());
   if (options_.membership) {
-    seat->membership = options_.membership(std::move(seat->membership));
+    host->membership = options_.membership(std::move(host->membership));
   }
-  seat->game = options_.game(rank);
+  host->game = options_.game(rank);
   LocalStepSpec step = options_.step;
   step.last_round = options_.peer.rounds;
-  seat->step = *LocalStep::Create(step, seat->game.get());
+  host->step = *LocalStep::Create(step, host->game.get());
   if (!options_.checkpoints.empty()) {
-    seat->checkpoints = std::make_unique<CheckpointStore>(
+    host->checkpoints = std::make_unique<CheckpointStore>(
         absl::StrCat(options_.checkpoints, "/peer-", rank), 2,
         options_.files ? *options_.files(rank) : SystemFileOps());
   }
@@ -86,59 +86,59 @@ std::unique_ptr<SimFleet::Seat> SimFleet::MakeSeat(int rank) {
                              .Fold(options_.boot)
                              .Bits(static_cast<uint64_t>(rank)));
   if (options_.spec_of) options_.spec_of(rank, spec);
-  seat->peer = *Peer::Create(
+  host->peer = *Peer::Create(
       spec,
-      {.loop = seat->loop.get(),
-       .compute = seat->compute.get(),
-       .transport = seat->transport.get(),
-       .membership = seat->membership.get(),
-       .game = seat->game.get(),
-       .step = seat->step.get(),
-       .codec = *Codec::Create(options_.codec, seat->game->layout()),
+      {.loop = host->loop.get(),
+       .compute = host->compute.get(),
+       .transport = host->transport.get(),
+       .membership = host->membership.get(),
+       .game = host->game.get(),
+       .step = host->step.get(),
+       .codec = *Codec::Create(options_.codec, host->game->layout()),
        .gradients = *GradientCompressor::Create(options_.gradient_codec,
-                                                seat->game->layout(),
+                                                host->game->layout(),
                                                 HostKernels(), options_.coders),
        .voting = options_.voting ? options_.voting(rank) : VotingParts(),
-       .metrics = &seat->recorder,
+       .metrics = &host->recorder,
        .decisions = options_.decisions ? options_.decisions(rank) : nullptr,
-       .checkpoints = seat->checkpoints.get(),
+       .checkpoints = host->checkpoints.get(),
        .sketch = nullptr});
-  return seat;
+  return host;
 }
 
 void SimFleet::Start() {
-  for (auto& seat : seats_) seat->run = seat->peer->Run();
+  for (auto& host : hosts_) host->run = host->peer->Run();
 }
 
 bool SimFleet::Run(absl::Duration limit) {
-  if (!seats_.front()->run.done()) {
+  if (!hosts_.front()->run.done()) {
     bool started = false;
-    for (auto& seat : seats_) started = started || seat->run.valid();
+    for (auto& host : hosts_) started = started || host->run.valid();
     if (!started) Start();
   }
   loop_.RunUntil(
       [this] {
-        return std::all_of(seats_.begin(), seats_.end(),
+        return std::all_of(hosts_.begin(), hosts_.end(),
                            [](const auto& s) { return s->run.done(); });
       },
       limit);
-  return std::all_of(seats_.begin(), seats_.end(), [](const auto& s) {
+  return std::all_of(hosts_.begin(), hosts_.end(), [](const auto& s) {
     return s->run.done() && s->run.value().ok();
   });
 }
 
 absl::Status SimFleet::StatusOf(int rank) const {
-  const Seat& seat = *seats_[static_cast<size_t>(rank)];
-  return seat.run.done() ? seat.run.value()
+  const Host& host = *hosts_[static_cast<size_t>(rank)];
+  return host.run.done() ? host.run.value()
                          : absl::UnavailableError("still running");
 }
 
 std::vector<double> SimFleet::Mean() const {
-  std::vector<double> mean(seats_[0]->game->layout().size());
-  for (const auto& seat : seats_) {
-    const auto x = seat->game->parameters();
+  std::vector<double> mean(hosts_[0]->game->layout().size());
+  for (const auto& host : hosts_) {
+    const auto x = host->game->parameters();
     for (size_t k = 0; k < mean.size(); ++k) {
-      mean[k] += x[k] / static_cast<double>(seats_.size());
+      mean[k] += x[k] / static_cast<double>(hosts_.size());
     }
   }
   return mean;
@@ -147,19 +147,19 @@ std::vector<double> SimFleet::Mean() const {
 double SimFleet::ConsensusDistance() const {
   const std::vector<double> mean = Mean();
   double sum = 0;
-  for (const auto& seat : seats_) {
-    const auto x = seat->game->parameters();
+  for (const auto& host : hosts_) {
+    const auto x = host->game->parameters();
     for (size_t k = 0; k < mean.size(); ++k) {
       sum += (x[k] - mean[k]) * (x[k] - mean[k]);
     }
   }
-  return sum / static_cast<double>(seats_.size());
+  return sum / static_cast<double>(hosts_.size());
 }
 
 uint64_t SimFleet::Hash() const {
   RngKey hash(0);
-  for (const auto& seat : seats_) {
-    for (float v : seat->game->parameters()) {
+  for (const auto& host : hosts_) {
+    for (float v : host->game->parameters()) {
       uint32_t bits;
       std::memcpy(&bits, &v, sizeof bits);
       hash = hash.Fold(bits);

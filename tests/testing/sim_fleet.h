@@ -92,9 +92,9 @@ class SimFleet {
   SimNetwork& network() { return network_; }
   StaticFleet& fleet() { return fleet_; }
   int size() const { return options_.peers; }
-  Peer& peer(int rank) { return *seats_[rank]->peer; }
-  Game& game(int rank) { return *seats_[rank]->game; }
-  EventRecorder& recorder(int rank) { return seats_[rank]->recorder; }
+  Peer& peer(int rank) { return *hosts_[rank]->peer; }
+  Game& game(int rank) { return *hosts_[rank]->game; }
+  EventRecorder& recorder(int rank) { return hosts_[rank]->recorder; }
   static PeerId IdOf(int rank) { return {static_cast<uint64_t>(rank) + 1}; }
 
   // Return 1/M Σ‖x_i − x̄‖², the mean of all parameters, and a hash of all
@@ -104,7 +104,7 @@ class SimFleet {
   uint64_t Hash() const;
 
  private:
-  struct Seat {
+  struct Host {
     std::unique_ptr<VirtualPeerLoop> loop;
     std::unique_ptr<VirtualCompute> compute;
     std::unique_ptr<Transport> transport;
@@ -117,13 +117,13 @@ class SimFleet {
     Task<absl::Status> run;
   };
   static View MakeView(const SimFleetOptions& options);
-  std::unique_ptr<Seat> MakeSeat(int rank);
+  std::unique_ptr<Host> MakeSeat(int rank);
 
   const SimFleetOptions options_;
   VirtualLoop loop_;
   SimNetwork network_;
   StaticFleet fleet_;
-  std::vector<std::unique_ptr<Seat>> seats_;
+  std::vector<std::unique_ptr<Host>> hosts_;
 };
 
 }  // namespace gossamer

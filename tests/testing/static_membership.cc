@@ -21,7 +21,7 @@ class StaticFleet::Peer final : public Membership {
   Peer(StaticFleet* fleet, PeerId id) : fleet_(fleet), id_(id) {}
   ~Peer() override {
     MutexLock lock(&fleet_->mu_);
-    fleet_->seats_[id_].loop = nullptr;
+    fleet_->hosts_[id_].loop = nullptr;
     fleet_->Advance();
   }
 
@@ -44,8 +44,8 @@ class StaticFleet::Peer final : public Membership {
   std::optional<double> fleet_busy() const override {
     MutexLock lock(&fleet_->mu_);
     double busy = 0;
-    for (const auto& [id, seat] : fleet_->seats_) {
-      busy = std::max(busy, seat.report.tempo.busy_seconds);
+    for (const auto& [id, host] : fleet_->hosts_) {
+      busy = std::max(busy, host.report.tempo.busy_seconds);
     }
     return busy;
   }
@@ -57,13 +57,13 @@ class StaticFleet::Peer final : public Membership {
 
   void BeginRound(uint64_t round) override {
     MutexLock lock(&fleet_->mu_);
-    fleet_->seats_[id_].begun = round;
+    fleet_->hosts_[id_].begun = round;
     fleet_->Advance();
   }
 
   void AcknowledgeStop(uint64_t round) override {
     MutexLock lock(&fleet_->mu_);
-    fleet_->seats_[id_].acknowledged = round;
+    fleet_->hosts_[id_].acknowledged = round;
     fleet_->Advance();
   }
 
@@ -71,16 +71,16 @@ class StaticFleet::Peer final : public Membership {
 
   void Report(const PeerReport& report) override {
     MutexLock lock(&fleet_->mu_);
-    Seat& seat = fleet_->seats_[id_];
-    seat.report = report;
-    seat.reported = true;
+    Host& host = fleet_->hosts_[id_];
+    host.report = report;
+    host.reported = true;
     fleet_->Advance();
   }
 
   void Observe(const void* owner, std::function<void()> on_change) override {
     observers_->Set(owner, std::move(on_change));
     MutexLock lock(&fleet_->mu_);
-    fleet_->seats_[id_].observers = observers_;
+    fleet_->hosts_[id_].observers = observers_;
   }
   void RemoveObserver(const void* owner) override { observers_->Remove(owner); }
 
@@ -101,8 +101,8 @@ StaticFleet::~StaticFleet() = default;
 std::unique_ptr<Membership> StaticFleet::Join(PeerId id, EventLoop* loop) {
   {
     MutexLock lock(&mu_);
-    seats_[id] = {};
-    seats_[id].loop = loop;
+    hosts_[id] = {};
+    hosts_[id].loop = loop;
   }
   return std::make_unique<Peer>(this, id);
 }
@@ -118,16 +118,16 @@ void StaticFleet::RequestStop() {
 std::map<PeerId, PeerReport> StaticFleet::reports() const {
   MutexLock lock(&mu_);
   std::map<PeerId, PeerReport> reports;
-  for (const auto& [id, seat] : seats_) {
-    if (seat.reported) reports[id] = seat.report;
+  for (const auto& [id, host] : hosts_) {
+    if (host.reported) reports[id] = host.report;
   }
   return reports;
 }
 
 std::vector<uint64_t> StaticFleet::Rounds() const {
   std::vector<uint64_t> rounds;
-  for (const auto& [id, seat] : seats_) {
-    rounds.push_back(std::max(seat.begun, seat.report.round));
+  for (const auto& [id, host] : hosts_) {
+    rounds.push_back(std::max(host.begun, host.report.round));
   }
   std::ranges::sort(rounds, std::greater());
   return rounds;
@@ -141,14 +141,14 @@ uint64_t StaticFleet::MaxRound() const {
 void StaticFleet::Advance() {
   if (stop_.round == 0 || stop_.committed) return;
   bool all = true;
-  for (const auto& [id, seat] : seats_) {
-    if (seat.loop == nullptr) continue;
-    if (seat.begun >= stop_.round) {
+  for (const auto& [id, host] : hosts_) {
+    if (host.loop == nullptr) continue;
+    if (host.begun >= stop_.round) {
       stop_.round = MaxRound() + stop_slack_;
       NotifyAll();
       return;
     }
-    all = all && seat.acknowledged == stop_.round;
+    all = all && host.acknowledged == stop_.round;
   }
   if (!all) return;
   stop_.committed = true;
@@ -156,9 +156,9 @@ void StaticFleet::Advance() {
 }
 
 void StaticFleet::NotifyAll() {
-  for (const auto& [id, seat] : seats_) {
-    if (seat.loop == nullptr) continue;
-    seat.loop->Post([weak = seat.observers] {
+  for (const auto& [id, host] : hosts_) {
+    if (host.loop == nullptr) continue;
+    host.loop->Post([weak = host.observers] {
       if (const auto observers = weak.lock()) observers->Notify();
     });
   }

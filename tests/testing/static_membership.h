@@ -45,7 +45,7 @@ class StaticFleet {
 
  private:
   class Peer;
-  struct Seat {
+  struct Host {
     EventLoop* loop = nullptr;  // null: the member has left
     std::weak_ptr<ChangeObservers> observers;
     PeerReport report;
@@ -63,7 +63,7 @@ class StaticFleet {
   const View view_;
   const uint64_t stop_slack_;
   mutable Mutex mu_;
-  std::map<PeerId, Seat> seats_ ABSL_GUARDED_BY(mu_);
+  std::map<PeerId, Host> hosts_ ABSL_GUARDED_BY(mu_);
   StopState stop_ ABSL_GUARDED_BY(mu_);
 };
 

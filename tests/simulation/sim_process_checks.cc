@@ -10,7 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "algorithms/edge/saved_edge.h"
-#include "tests/simulation/sim_life.h"
+#include "tests/simulation/sim_process.h"
 
 namespace gossamer::simulation {
 namespace {
@@ -25,13 +25,13 @@ constexpr size_t kAround = 8192;
 }  // namespace
 
 // The disk without read errors, to see what is there.
-DiskSession SimLife::SoundDisk() {
+DiskSession SimProcess::SoundDisk() {
   static constexpr DiskSession::Errors kNone;
   return {&machine_.disk, &crash_, &kNone, key_};
 }
 
 // Checks that a saved checkpoint is there, whatever happened to the disk.
-void SimLife::CheckSaved() {
+void SimProcess::CheckSaved() {
   DiskSession sound = SoundDisk();
   const CheckpointStore store(kCheckpoints, 1, sound);
   const std::vector<uint64_t> rounds = store.Rounds();
@@ -44,7 +44,7 @@ void SimLife::CheckSaved() {
 }
 
 // Checks that a set-aside checkpoint is where its event says.
-void SimLife::CheckSetAside(const std::string& told) {
+void SimProcess::CheckSetAside(const std::string& told) {
   for (const absl::string_view word : absl::StrSplit(told, ' ')) {
     if (!absl::StartsWith(word, "set-aside-")) continue;
     const std::string path = absl::StrCat(kCheckpoints, "/", word);
@@ -53,7 +53,7 @@ void SimLife::CheckSetAside(const std::string& told) {
   Violation(absl::StrCat("it is not there: ", told));
 }
 
-void SimLife::Check() {
+void SimProcess::Check() {
   if (!peer_ || crash_.dead()) return;
   if (peer_->next_look() >
       loop_.Now() + kLongestWait * world_.scenario.LivenessLimit()) {
@@ -75,7 +75,7 @@ void SimLife::Check() {
   }
 }
 
-void SimLife::CheckEdges() {
+void SimProcess::CheckEdges() {
   // Both lists are in the order of peers.  An edge that was given up begins
   // anew if it comes back.
   auto seen = seen_.begin();
@@ -92,7 +92,7 @@ void SimLife::CheckEdges() {
   seen_.erase(seen, seen_.end());
 }
 
-void SimLife::CheckView() {
+void SimProcess::CheckView() {
   const View& view = client_->view();
   if (view.epoch == 0) {
     // The peer has not begun by that view, and begins as at first.
@@ -127,7 +127,7 @@ void SimLife::CheckView() {
   }
 }
 
-void SimLife::ReportEdges() {
+void SimProcess::ReportEdges() {
   if (!peer_) return;
   peer_->neighborhood().VisitEdges([this](const Edge& edge) {
     const auto& s = edge.state();
@@ -147,7 +147,7 @@ void SimLife::ReportEdges() {
   });
 }
 
-void SimLife::CheckEdge(const Edge& edge, Seen& seen) {
+void SimProcess::CheckEdge(const Edge& edge, Seen& seen) {
   const auto& s = edge.state();
   const Seen now = {s.epoch, s.peer_epoch, s.decided,     s.heard,
                     s.done,  s.peer_done,  s.mine.size(), s.theirs.size()};
@@ -180,7 +180,7 @@ void SimLife::CheckEdge(const Edge& edge, Seen& seen) {
   seen = now;
 }
 
-void SimLife::CheckMemory(const Edge& edge) {
+void SimProcess::CheckMemory(const Edge& edge) {
   const auto& s = edge.state();
   const size_t payload = game_->parameters().size_bytes() + 64;
   size_t mine = 0, theirs = 0;
@@ -199,7 +199,7 @@ void SimLife::CheckMemory(const Edge& edge) {
 // its replica from such a view.  Only edges to members that the present view
 // has made count, and twice the limit is allowed for ends that met in different
 // views.
-void SimLife::CheckReplicas() {
+void SimProcess::CheckReplicas() {
   if (world_.scenario.replica_edges == 0) return;
   uint64_t bytes = 0;
   peer_->neighborhood().VisitEdges([&](const Edge& edge) {
@@ -214,7 +214,7 @@ void SimLife::CheckReplicas() {
       bytes, ReplicaMemory()));
 }
 
-void SimLife::NoteGiven() {
+void SimProcess::NoteGiven() {
   const std::span<const float> x = parameters();
   if (world_.given.empty()) {
     for (const float v : x) world_.given.emplace_back(v, v);
@@ -227,7 +227,7 @@ void SimLife::NoteGiven() {
 }
 
 // Checks that the average of states lies between them.
-void SimLife::CheckReceived() {
+void SimProcess::CheckReceived() {
   const std::span<const float> x = parameters();
   for (size_t i = 0; i < x.size(); ++i) {
     const auto& [low, high] = world_.given.at(i);
@@ -241,7 +241,7 @@ void SimLife::CheckReceived() {
 }
 
 // A checkpoint has just been restored: the corrections in it count as applied.
-void SimLife::NotePast(uint64_t round) {
+void SimProcess::NotePast(uint64_t round) {
   DiskSession sound = SoundDisk();
   const auto saved = CheckpointStore(kCheckpoints, 1, sound).Load(round);
   if (!saved.ok()) return;

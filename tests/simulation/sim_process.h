@@ -4,8 +4,8 @@
 // It registers, trains and leaves as gossamer-peer does.  Of faults it knows
 // only where it dies, and it knows nothing of other peers.
 
-#ifndef GOSSAMER_TESTS_SIMULATION_SIM_LIFE_H_
-#define GOSSAMER_TESTS_SIMULATION_SIM_LIFE_H_
+#ifndef GOSSAMER_TESTS_SIMULATION_SIM_PROCESS_H_
+#define GOSSAMER_TESTS_SIMULATION_SIM_PROCESS_H_
 
 #include <cstdint>
 #include <functional>
@@ -76,13 +76,13 @@ struct SimMachine {
   std::vector<float> brought;  // MixingHooks::Added, without resting edges
 };
 
-class SimLife final : private MetricsSink {
+class SimProcess final : private MetricsSink {
  public:
   static constexpr char kCheckpoints[] = "checkpoints";
   // Both outlive it.  It starts at once; `resume` is as --resume.
-  SimLife(SimWorld& world, SimMachine& machine, bool resume);
-  ~SimLife() override;
-  SimLife(const SimLife&) = delete;
+  SimProcess(SimWorld& world, SimMachine& machine, bool resume);
+  ~SimProcess() override;
+  SimProcess(const SimProcess&) = delete;
 
   uint64_t number() const { return number_; }
   CrashPoint& crash() { return crash_; }
@@ -150,7 +150,7 @@ class SimLife final : private MetricsSink {
   void CheckSaved();
   void CheckSetAside(const std::string& told);
   void NotePast(uint64_t round);
-  void BeginAnotherLife();
+  void BeginIncarnation();
   void Violation(const std::string& what);
   void OnRound(const RoundMetrics& metrics) override;
   void OnEvent(const Event& event) override;
@@ -188,4 +188,4 @@ class SimLife final : private MetricsSink {
 
 }  // namespace gossamer::simulation
 
-#endif  // GOSSAMER_TESTS_SIMULATION_SIM_LIFE_H_
+#endif  // GOSSAMER_TESTS_SIMULATION_SIM_PROCESS_H_

@@ -1,4 +1,4 @@
-#include "tests/simulation/last_words.h"
+#include "tests/simulation/crash_note.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -32,9 +32,9 @@ std::array<Signal, 7> signals = {{{SIGABRT, "SIGABRT", false, {}},
 struct Slot {
   std::atomic<bool> taken = false;
   std::atomic<size_t> size = 0;  // 0: no words
-  std::array<char, LastWords::kMostBytes> text;
+  std::array<char, CrashNote::kMostBytes> text;
 };
-std::array<Slot, LastWords::kMostThreads> slots;
+std::array<Slot, CrashNote::kMostThreads> slots;
 constinit thread_local Slot* own = nullptr;
 
 constexpr size_t kStackBytes = 64 * 1024;
@@ -52,7 +52,7 @@ void Tell(const Signal& signal, const Slot& slot) {
   if (size == 0) return;
   // One write, so that the lines of two threads do not mix.
   constexpr std::string_view kIn = " in ";
-  std::array<char, 16 + LastWords::kMostBytes> line;
+  std::array<char, 16 + CrashNote::kMostBytes> line;
   char* end = std::ranges::copy(signal.name, line.begin()).out;
   end = std::ranges::copy(kIn, end).out;
   end = std::copy_n(slot.text.begin(), size, end);
@@ -88,7 +88,7 @@ void Install() {
 
 }  // namespace
 
-LastWords::LastWords() : stack_(std::make_unique<char[]>(kStackBytes)) {
+CrashNote::CrashNote() : stack_(std::make_unique<char[]>(kStackBytes)) {
   static std::once_flag installed;
   std::call_once(installed, Install);
   stack_t stack = {};
@@ -102,7 +102,7 @@ LastWords::LastWords() : stack_(std::make_unique<char[]>(kStackBytes)) {
   }
 }
 
-LastWords::~LastWords() {
+CrashNote::~CrashNote() {
   ::sigaltstack(&stack_before_, nullptr);
   if (own == nullptr) return;
   own->size = 0;
@@ -110,7 +110,7 @@ LastWords::~LastWords() {
   own = nullptr;
 }
 
-void LastWords::Set(std::string_view words) {
+void CrashNote::Set(std::string_view words) {
   if (own == nullptr) return;
   own->size = 0;
   const size_t size = std::min(words.size(), own->text.size());

@@ -4,8 +4,8 @@
 // An assertion, a crash or a timeout leaves a signal's number and nothing else.
 // Knows nothing of the threads' work.
 
-#ifndef GOSSAMER_TESTS_SIMULATION_LAST_WORDS_H_
-#define GOSSAMER_TESTS_SIMULATION_LAST_WORDS_H_
+#ifndef GOSSAMER_TESTS_SIMULATION_CRASH_NOTE_H_
+#define GOSSAMER_TESTS_SIMULATION_CRASH_NOTE_H_
 
 #include <signal.h>
 
@@ -22,15 +22,15 @@ namespace gossamer {
 // and a newline to standard error, then ends the process as it would have.
 // WORDS are those of the thread that got the signal; if it has none, every
 // thread that has some writes a line.
-class LastWords {
+class CrashNote {
  public:
   static constexpr size_t kMostBytes = 256;
   static constexpr int kMostThreads = 256;  // further threads have none
 
-  LastWords();
-  ~LastWords();
-  LastWords(const LastWords&) = delete;
-  LastWords& operator=(const LastWords&) = delete;
+  CrashNote();
+  ~CrashNote();
+  CrashNote(const CrashNote&) = delete;
+  CrashNote& operator=(const CrashNote&) = delete;
 
   // Sets the words, cut to kMostBytes, in place of those before; "" for none.
   void Set(std::string_view words);
@@ -43,4 +43,4 @@ class LastWords {
 
 }  // namespace gossamer
 
-#endif  // GOSSAMER_TESTS_SIMULATION_LAST_WORDS_H_
+#endif  // GOSSAMER_TESTS_SIMULATION_CRASH_NOTE_H_

@@ -3,8 +3,8 @@
 //
 // Knows nothing of faults or phases.
 
-#ifndef GOSSAMER_TESTS_SIMULATION_SEATS_H_
-#define GOSSAMER_TESTS_SIMULATION_SEATS_H_
+#ifndef GOSSAMER_TESTS_SIMULATION_HOSTS_H_
+#define GOSSAMER_TESTS_SIMULATION_HOSTS_H_
 
 #include <cstdint>
 #include <memory>
@@ -13,14 +13,14 @@
 
 #include "absl/time/time.h"
 #include "tests/simulation/fault_swarm.h"
-#include "tests/simulation/sim_life.h"
+#include "tests/simulation/sim_process.h"
 #include "topology/fleet/fleet.h"
 
 namespace gossamer::simulation {
 
-struct Seat {
+struct SimHost {
   SimMachine machine;
-  std::unique_ptr<SimLife> life;
+  std::unique_ptr<SimProcess> process;
   Death death;
   uint64_t seen = 0;  // runs of its loop at the last look
   bool ended = false;
@@ -29,16 +29,16 @@ struct Seat {
 
 // The largest and the smallest round of living peers; a dead one counts as 0 in
 // the smallest.
-uint64_t MaxRound(const std::vector<Seat>& seats);
-uint64_t MinRound(const std::vector<Seat>& seats);
+uint64_t MaxRound(const std::vector<SimHost>& hosts);
+uint64_t MinRound(const std::vector<SimHost>& hosts);
 // Such as "17 down ended 16".
-std::string DescribeRounds(const std::vector<Seat>& seats);
-bool AllEnded(const std::vector<Seat>& seats);
+std::string DescribeRounds(const std::vector<SimHost>& hosts);
+bool AllEnded(const std::vector<SimHost>& hosts);
 // Returns whether every peer is a member, trains by the newest view and is not
 // frozen, while no stop is under way.
-bool AllJoined(const std::vector<Seat>& seats, const Fleet& fleet,
+bool AllJoined(const std::vector<SimHost>& hosts, const Fleet& fleet,
                absl::Time now);
 
 }  // namespace gossamer::simulation
 
-#endif  // GOSSAMER_TESTS_SIMULATION_SEATS_H_
+#endif  // GOSSAMER_TESTS_SIMULATION_HOSTS_H_

@@ -1,7 +1,7 @@
 // A process that a signal ends writes the words of the thread that got it, of a
 // fault, an abort or an exhausted stack, and otherwise those of all threads.
 
-#include "tests/simulation/last_words.h"
+#include "tests/simulation/crash_note.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ class Bystander {
  public:
   explicit Bystander(const std::string& words)
       : thread_([this, words] {
-          LastWords last;
+          CrashNote last;
           last.Set(words);
           said_.count_down();
           over_.wait();
@@ -46,9 +46,9 @@ class Bystander {
   std::thread thread_;
 };
 
-class LastWordsDeathTest : public ::testing::Test {
+class CrashNoteDeathTest : public ::testing::Test {
  protected:
-  LastWordsDeathTest() {
+  CrashNoteDeathTest() {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     const rlimit none = {};
     ::setrlimit(RLIMIT_CORE, &none);
@@ -63,10 +63,10 @@ int Descend(int depth) {
   return depth < 0 ? 0 : Descend(depth + 1) + page[depth % 4096];
 }
 
-TEST_F(LastWordsDeathTest, WhoAbortsSaysWhatItWasAtLast) {
+TEST_F(CrashNoteDeathTest, WhoAbortsSaysWhatItWasAtLast) {
   EXPECT_EXIT(
       {
-        LastWords last;
+        CrashNote last;
         last.Set("seed 6");
         last.Set("seed 7\n  replay: it");
         std::abort();
@@ -74,11 +74,11 @@ TEST_F(LastWordsDeathTest, WhoAbortsSaysWhatItWasAtLast) {
       KilledBySignal(SIGABRT), EndsWith("SIGABRT in seed 7\n  replay: it\n"));
 }
 
-TEST_F(LastWordsDeathTest, OnlyTheThreadThatTheSignalCameToSpeaks) {
+TEST_F(CrashNoteDeathTest, OnlyTheThreadThatTheSignalCameToSpeaks) {
   EXPECT_EXIT(
       {
         Bystander other("seed 8");
-        LastWords last;
+        CrashNote last;
         last.Set("seed 7");
         std::abort();
       },
@@ -87,10 +87,10 @@ TEST_F(LastWordsDeathTest, OnlyTheThreadThatTheSignalCameToSpeaks) {
 }
 
 // A fault dies of the fault, or of the sanitizer that catches it.
-TEST_F(LastWordsDeathTest, SoDoesOneThatHasRunOutOfItsStack) {
+TEST_F(CrashNoteDeathTest, SoDoesOneThatHasRunOutOfItsStack) {
   EXPECT_DEATH(
       {
-        LastWords last;
+        CrashNote last;
         last.Set("seed 7");
         std::exit(Descend(0));
       },
@@ -99,7 +99,7 @@ TEST_F(LastWordsDeathTest, SoDoesOneThatHasRunOutOfItsStack) {
 
 // A timeout sends its signal to the process, and a thread without words gets
 // it.
-TEST_F(LastWordsDeathTest, FromOutsideEveryThreadsWordsAreTold) {
+TEST_F(CrashNoteDeathTest, FromOutsideEveryThreadsWordsAreTold) {
   EXPECT_EXIT(
       {
         Bystander one("seed 7");
@@ -111,16 +111,16 @@ TEST_F(LastWordsDeathTest, FromOutsideEveryThreadsWordsAreTold) {
             HasSubstr("SIGTERM in seed 8\n")));
 }
 
-TEST_F(LastWordsDeathTest, WordsAreCutAndEndWithTheirThread) {
+TEST_F(CrashNoteDeathTest, WordsAreCutAndEndWithTheirThread) {
   EXPECT_EXIT(
       {
         { Bystander gone("seed 9"); }
-        LastWords last;
-        last.Set(std::string(2 * LastWords::kMostBytes, 'x'));
+        CrashNote last;
+        last.Set(std::string(2 * CrashNote::kMostBytes, 'x'));
         std::abort();
       },
       KilledBySignal(SIGABRT),
-      EndsWith("SIGABRT in " + std::string(LastWords::kMostBytes, 'x') + "\n"));
+      EndsWith("SIGABRT in " + std::string(CrashNote::kMostBytes, 'x') + "\n"));
   EXPECT_EXIT(
       {
         { Bystander gone("seed 9"); }
@@ -129,11 +129,11 @@ TEST_F(LastWordsDeathTest, WordsAreCutAndEndWithTheirThread) {
       KilledBySignal(SIGTERM), Not(HasSubstr("seed 9")));
 }
 
-TEST_F(LastWordsDeathTest, WhatIsIgnoredStaysSo) {
+TEST_F(CrashNoteDeathTest, WhatIsIgnoredStaysSo) {
   EXPECT_EXIT(
       {
         std::signal(SIGINT, SIG_IGN);
-        LastWords last;
+        CrashNote last;
         last.Set("seed 7");
         std::raise(SIGINT);
         std::exit(3);

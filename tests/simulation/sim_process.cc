@@ -1,4 +1,4 @@
-#include "tests/simulation/sim_life.h"
+#include "tests/simulation/sim_process.h"
 
 #include <algorithm>
 #include <limits>
@@ -54,62 +54,62 @@ class CalmingGame final : public WrappedGame {
 }  // namespace
 
 // Checks that between two pieces of work only corrections change parameters.
-class SimLife::Compute final : public ComputeEngine {
+class SimProcess::Compute final : public ComputeEngine {
  public:
-  Compute(SimLife* life, VirtualCompute::DurationOf duration)
-      : life_(life), compute_(&life->loop_, std::move(duration)) {}
+  Compute(SimProcess* process, VirtualCompute::DurationOf duration)
+      : process_(process), compute_(&process->loop_, std::move(duration)) {}
 
   void Run(EventLoop::Callback work, EventLoop::Callback done) override {
     // The extrapolation of chebyshev is neither a step nor a correction.
-    if (life_->world_.scenario.chebyshev) life_->watch_->Accept();
-    if (!life_->crash_.dead() && !life_->watch_->Same()) {
-      life_->Violation(
+    if (process_->world_.scenario.chebyshev) process_->watch_->Accept();
+    if (!process_->crash_.dead() && !process_->watch_->Same()) {
+      process_->Violation(
           "parameters changed by something but steps and corrections");
     }
     compute_.Run(
         [this, work = std::move(work)]() mutable {
           std::move(work)();
-          life_->watch_->Accept();
+          process_->watch_->Accept();
         },
         std::move(done));
   }
 
  private:
-  SimLife* const life_;
+  SimProcess* const process_;
   VirtualCompute compute_;
 };
 
 // Checks each correction of an edge against the parameters, and enters it into
 // the ledger.
-struct SimLife::Observer final : public CorrectionObserver {
-  Observer(SimLife* l, PeerId o) : life(l), other(o) {}
+struct SimProcess::Observer final : public CorrectionObserver {
+  Observer(SimProcess* l, PeerId o) : process(l), other(o) {}
 
   void OnCorrection(ExchangeId id, const EdgeMessage& mine,
                     const EdgeMessage& theirs, float c,
                     std::span<const float> difference) override {
-    if (life->crash_.dead()) return;
-    const PeerId self = life->machine_.id;
-    const Edge& edge = *life->edge(other);
-    const uint64_t hash = life->watch_->Correct(
+    if (process->crash_.dead()) return;
+    const PeerId self = process->machine_.id;
+    const Edge& edge = *process->edge(other);
+    const uint64_t hash = process->watch_->Correct(
         edge.side().codec(), id, mine, theirs, c, difference, other < self);
-    if (life->world_.scenario.chebyshev) life->watch_->Accept();
-    if (!life->watch_->Same()) {
-      life->Violation(absl::StrFormat(
+    if (process->world_.scenario.chebyshev) process->watch_->Accept();
+    if (!process->watch_->Same()) {
+      process->Violation(absl::StrFormat(
           "the correction with peer %d of round %d is not what was added",
           other.value, RoundOf(id)));
     }
     const auto& s = edge.state();
-    life->world_.note(hash ^ id);
-    const std::string wrong = life->world_.ledger.Apply(
+    process->world_.note(hash ^ id);
+    const std::string wrong = process->world_.ledger.Apply(
         {self, other, s.epoch, s.peer_epoch}, id, hash);
-    if (!wrong.empty()) life->Violation(wrong);
+    if (!wrong.empty()) process->Violation(wrong);
   }
 
-  SimLife* const life;
+  SimProcess* const process;
   const PeerId other;
 };
 
-SimLife::SimLife(SimWorld& world, SimMachine& machine, bool resume)
+SimProcess::SimProcess(SimWorld& world, SimMachine& machine, bool resume)
     : world_(world),
       machine_(machine),
       number_(++machine.lives),
@@ -137,13 +137,13 @@ SimLife::SimLife(SimWorld& world, SimMachine& machine, bool resume)
                              s.step_jitter));
   transport_ = std::make_unique<MortalTransport>(
       world_.network.CreateEndpoint(machine_.id, &loop_, Address()), &crash_);
-  world_.tell(machine_.id, absl::StrCat("starts life ", number_));
+  world_.tell(machine_.id, absl::StrCat("starts process ", number_));
   world_.ledger.Begin(machine_.id, number_);
   CheckSaved();
   loop_.Post([this] { main_ = Main(); });
 }
 
-SimLife::~SimLife() {
+SimProcess::~SimProcess() {
   const auto x = game_->parameters();
   machine_.last.assign(x.begin(), x.end());
   machine_.brought = Brought();
@@ -153,14 +153,14 @@ SimLife::~SimLife() {
   transport_.reset();
 }
 
-bool SimLife::may_fail() const {
+bool SimProcess::may_fail() const {
   return missed_end_ ||
          (spoilt_ && absl::StrContains(status().message(), "begins anew"));
 }
 
 // The resting edges of members are left out: they give back what they have
 // added when they are forgotten, one end before the other.
-std::vector<float> SimLife::Brought() {
+std::vector<float> SimProcess::Brought() {
   if (step_->hooks() == nullptr) return {};
   std::vector<float> brought = step_->hooks()->Added();
   if (!peer_) return brought;
@@ -173,17 +173,17 @@ std::vector<float> SimLife::Brought() {
   return brought;
 }
 
-void SimLife::Violation(const std::string& what) {
-  world_.violation(absl::StrCat("peer ", machine_.id.value, ", life ", number_,
-                                ", round ", round(), ": ", what));
+void SimProcess::Violation(const std::string& what) {
+  world_.violation(absl::StrCat("peer ", machine_.id.value, ", process ",
+                                number_, ", round ", round(), ": ", what));
 }
 
-std::string SimLife::Address() const {
+std::string SimProcess::Address() const {
   const uint64_t home = world_.scenario.swarm.moves ? number_ : 1;
   return absl::StrCat("peer-", machine_.id.value, "-", home);
 }
 
-Task<absl::Status> SimLife::Register() {
+Task<absl::Status> SimProcess::Register() {
   TopologyClientOptions o;
   o.service = "the service";
   o.run_id = "sim";
@@ -219,18 +219,18 @@ Task<absl::Status> SimLife::Register() {
   co_return absl::OkStatus();
 }
 
-uint64_t SimLife::NewEpoch() const {
+uint64_t SimProcess::NewEpoch() const {
   return MakeEpoch(static_cast<uint64_t>(absl::ToUnixSeconds(loop_.Now())),
                    key_.Fold("boot").Bits(0) >> 1);
 }
 
 // The memory for the replicas of `replica_edges`, two vectors each.
-uint64_t SimLife::ReplicaMemory() const {
+uint64_t SimProcess::ReplicaMemory() const {
   return static_cast<uint64_t>(world_.scenario.replica_edges) * 2 *
          game_->parameters().size_bytes();
 }
 
-absl::Status SimLife::MakePeer() {
+absl::Status SimProcess::MakePeer() {
   const Scenario& s = world_.scenario;
   checkpoints_ = std::make_unique<CheckpointStore>(kCheckpoints,
                                                    s.checkpoints_kept, files_);
@@ -286,7 +286,7 @@ absl::Status SimLife::MakePeer() {
   return absl::OkStatus();
 }
 
-Task<absl::Status> SimLife::Main() {
+Task<absl::Status> SimProcess::Main() {
   Task<absl::Status> registered = Register();
   GOSSAMER_CO_RETURN_IF_ERROR(co_await registered.result());
   GOSSAMER_CO_RETURN_IF_ERROR(MakePeer());
@@ -300,7 +300,7 @@ Task<absl::Status> SimLife::Main() {
   co_return absl::OkStatus();
 }
 
-void SimLife::OnRound(const RoundMetrics& metrics) {
+void SimProcess::OnRound(const RoundMetrics& metrics) {
   if (crash_.dead()) return;
   ++machine_.rounds_done;
   CheckReplicas();
@@ -316,7 +316,7 @@ void SimLife::OnRound(const RoundMetrics& metrics) {
 
 // The others have given the peer up: exchanges that they did not complete with
 // it count as lost in a crash.
-void SimLife::BeginAnotherLife() {
+void SimProcess::BeginIncarnation() {
   world_.ledger.Crash(machine_.id, number_);
   number_ = ++machine_.lives;
   world_.ledger.Begin(machine_.id, number_);
@@ -325,7 +325,7 @@ void SimLife::BeginAnotherLife() {
   views_.clear();
 }
 
-void SimLife::OnEvent(const Event& event) {
+void SimProcess::OnEvent(const Event& event) {
   if (crash_.dead()) return;
   const std::string what = std::string(event.kind.name()) + ": " + event.detail;
   world_.tell(machine_.id, absl::StrCat("round ", event.round, ": ", what));
@@ -334,7 +334,7 @@ void SimLife::OnEvent(const Event& event) {
       event.kind == "nonfinite_parameters" || event.kind == "step_skipped";
   if (sick && spoilt_) return;
   if (event.kind == "outside" || event.kind == "spoilt") {
-    BeginAnotherLife();
+    BeginIncarnation();
   } else if (event.kind == "left") {
     machine_.unsaved.insert(number_);
   } else if (event.kind == "left_late") {
@@ -363,8 +363,8 @@ void SimLife::OnEvent(const Event& event) {
     // A service with an old disk admits again a peer that has left, or whose
     // last checkpoint is missing.  Its saved state lacks the exchanges that
     // others have completed with it since.
-    for (const uint64_t life : std::exchange(machine_.unsaved, {})) {
-      world_.ledger.Crash(machine_.id, life);
+    for (const uint64_t process : std::exchange(machine_.unsaved, {})) {
+      world_.ledger.Crash(machine_.id, process);
     }
   } else if (event.kind == "edge_refused" || event.kind == "edge_closed" ||
              sick || (event.kind == "not_settled" && world_.calm)) {
@@ -372,7 +372,7 @@ void SimLife::OnEvent(const Event& event) {
   }
 }
 
-void SimLife::Spoil() {
+void SimProcess::Spoil() {
   if (!joined() || crash_.dead() || spoils_ == kMostSpoils) return;
   ++spoils_;
   spoilt_ = true;
@@ -383,7 +383,7 @@ void SimLife::Spoil() {
   watch_->Accept();
 }
 
-void SimLife::Leave(std::optional<absl::Duration> limit) {
+void SimProcess::Leave(std::optional<absl::Duration> limit) {
   if (!joined() || crash_.dead()) return;
   leaving_ = true;
   peer_->Leave(loop_.Now() +
