@@ -111,8 +111,9 @@ TEST(Simulation, EveryCodecIsDrawnAndRounds) {
       if (base(s.gradient_codec) != "qsgd") continue;
       const auto method = GradientCompressor::Create(s.gradient_codec, layout);
       ASSERT_TRUE(method.ok()) << Describe(s) << method.status();
-      (*method)->Begin({.step = 0, .rank = 0, .size = 2},
-                       std::vector<float>(layout.size(), 1.0f));
+      // A method reads its gradient until it has contributed.
+      const std::vector<float> gradient(layout.size(), 1.0f);
+      (*method)->Begin({.step = 0, .rank = 0, .size = 2}, gradient);
       rounding["gradients qsgd"] +=
           (*method)->Contribute({}, {}).size() < halves;
       continue;
