@@ -33,8 +33,8 @@ struct LocalStepSpec {
   uint64_t last_round = 0;
 };
 
-// Returns what of a spec is out of range: that of the optimizers, the learning rates
-// under "generator_learning_rate" and "discriminator_learning_rate", and
+// Returns what of a spec is out of range: that of the optimizers, the learning
+// rates under "generator_learning_rate" and "discriminator_learning_rate", and
 // "n_critic", "gradient_clip" and "decay_from_round".
 Problems ProblemsOf(const LocalStepSpec& spec);
 

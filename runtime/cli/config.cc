@@ -114,11 +114,11 @@ int RunShow(const Options& options) {
 
 void AddConfig(Command& program) {
   auto options = std::make_shared<Options>();
-  Command& command =
-      program.AddCommand({.name = "config",
-                          .about = "Explain the keys of a configuration, or "
-                                   "show one as a run would have it",
-                          .footer = kExamples});
+  Command& command = program.AddCommand(
+      {.name = "config",
+       .about = "Explain the keys of a configuration, or "
+                "show one as a run would have it",
+       .footer = absl::StrCat(kExamples, "\n\nkeys:\n", ConfigKeysHelp())});
   Command& explain =
       command.AddCommand({.name = "explain",
                           .about = "Say what a key means, or list all keys",

@@ -32,7 +32,6 @@ namespace {
 
 using google::protobuf::Descriptor;
 using google::protobuf::DescriptorPool;
-using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::FileDescriptor;
 using google::protobuf::SourceLocation;
@@ -105,14 +104,6 @@ std::string NamesOf(std::string_view path) {
   return "";
 }
 
-std::string ValuesOf(const EnumDescriptor& type) {
-  std::vector<std::string> values;
-  for (int i = 0; i < type.value_count(); ++i) {
-    values.push_back(WrittenValue(*type.value(i)));
-  }
-  return absl::StrJoin(values, ", ");
-}
-
 std::string TypeOf(const FieldDescriptor& field) {
   const auto of = [&](const char* one, const char* many) {
     return field.is_repeated() ? absl::StrCat("list of ", many)
@@ -163,7 +154,7 @@ ConfigKey KeyOf(const FieldDescriptor& field, const std::string& path) {
   if (field.message_type() != nullptr && key.explanation.empty()) {
     key.explanation = CommentOf(*field.message_type());
   }
-  key.values = field.enum_type() != nullptr ? ValuesOf(*field.enum_type())
+  key.values = field.enum_type() != nullptr ? WrittenValues(*field.enum_type())
                                             : NamesOf(path);
   if (field.has_default_value()) key.fallback = DefaultOf(field);
   return key;

@@ -67,14 +67,6 @@ std::string NoSuchField(const Descriptor& type, std::string_view name) {
                       InGroup(type), "; ", Suggestion(name, FieldNames(type)));
 }
 
-std::string ValuesOf(const google::protobuf::EnumDescriptor& type) {
-  std::vector<std::string> values;
-  for (int i = 0; i < type.value_count(); ++i) {
-    values.push_back(WrittenValue(*type.value(i)));
-  }
-  return absl::StrJoin(values, ", ");
-}
-
 std::string NoSuchValue(const std::string& field, const std::string& value) {
   const auto* file =
       DescriptorPool::generated_pool()->FindFileByName("proto/run.proto");
@@ -82,7 +74,7 @@ std::string NoSuchValue(const std::string& field, const std::string& value) {
     const auto* found = file->message_type(i)->FindFieldByName(field);
     if (found != nullptr && found->enum_type() != nullptr) {
       return absl::StrCat(field, " is \"", value,
-                          "\"; known: ", ValuesOf(*found->enum_type()));
+                          "\"; known: ", WrittenValues(*found->enum_type()));
     }
   }
   return absl::StrCat(field, " cannot be \"", value, "\"");
@@ -179,7 +171,7 @@ std::string Expected(const FieldDescriptor& field) {
     case FieldDescriptor::CPPTYPE_BOOL:
       return "true or false";
     case FieldDescriptor::CPPTYPE_ENUM:
-      return absl::StrCat("one of ", ValuesOf(*field.enum_type()));
+      return absl::StrCat("one of ", WrittenValues(*field.enum_type()));
     default:
       return "text";
   }
@@ -208,6 +200,14 @@ std::string WrittenValue(const google::protobuf::EnumValueDescriptor& value) {
   const std::string number = std::to_string(value.number());
   return absl::EndsWith(value.name(), "_" + number) ? number
                                                     : std::string(value.name());
+}
+
+std::string WrittenValues(const google::protobuf::EnumDescriptor& type) {
+  std::vector<std::string> values;
+  for (int i = 0; i < type.value_count(); ++i) {
+    values.push_back(WrittenValue(*type.value(i)));
+  }
+  return absl::StrJoin(values, ", ");
 }
 
 absl::Status ParseTextProto(std::string_view text, std::string_view file,

@@ -38,6 +38,8 @@ absl::Status SetField(std::string_view assignment,
 // A value of an enumeration as people write it: one whose name ends in its
 // number, as steps_2, is written as that number.
 std::string WrittenValue(const google::protobuf::EnumValueDescriptor& value);
+// All of an enumeration: "auto, 0, 1".
+std::string WrittenValues(const google::protobuf::EnumDescriptor& type);
 
 // Writes every field's default into it where nothing is set, in all messages
 // but those of oneofs that are not chosen.  Clears texts set to "" that have
