@@ -139,30 +139,41 @@ class Fleets(unittest.TestCase):
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
 
-    def test_it_goes_on_after_a_stop_and_after_deaths(self):
-        # The fleet agrees on a stop within a few heartbeats of a second each: a
-        # run of four hundred rounds is not over by then.
+    def stop_when_kept(self, name, *more):
+        process = self.start_train(name, *more)
+        folder = self.runs(name, "peer-1", "checkpoints")
+        after = max(newest(folder), 0) + 2 * EVERY
+        self.wait_for(lambda: newest(folder) > after, process)
+        process.send_signal(signal.SIGINT)
+        code, out, err = self.end(process)
+        self.assertEqual(code, 0, err)
+        summary = json.loads(out)["summary"]
+        self.assertFalse(summary["finished"])
+        return summary
+
+    def test_it_goes_on_after_a_stop(self):
+        # The fleet agrees on a round seconds ahead. This budget lasts for a
+        # minute or more.
         self.write_config(SMALL.replace("teachers: 40",
-                                        "sigma: 400 teachers: 40"))
+                                        "sigma: 2000 teachers: 40"))
+        first = self.stop_when_kept("again", NOISE)
+        last = self.stop_when_kept("again", NOISE, "--resume")
+        self.assertGreater(last["rounds"], first["rounds"])
+        self.assertEqual(self.ledger("again"), BATCH * last["rounds"])
+        whole = self.train("whole", NOISE, f"rounds={last['rounds']}")
+        self.assertTrue(whole["finished"])
+        self.assertEqual(last["epsilon"], whole["epsilon"])
+        self.assertEqual(self.student("again"), self.student("whole"))
+
+    def test_it_goes_on_after_a_death(self):
         whole = self.train("whole", NOISE)
-        self.assertGreater(whole["rounds"], 400)
         self.assertTrue(whole["finished"])
         self.assertEqual(self.ledger("whole"), BATCH * whole["rounds"])
         # How the teachers are spread changes no bit.
         self.train("spread", NOISE, "peers=5")
         self.assertEqual(self.student("spread"), self.student("whole"))
 
-        process = self.start_train("again", NOISE)
-        folder = self.runs("again", "peer-1", "checkpoints")
-        self.wait_for(lambda: newest(folder) > 2 * EVERY, process)
-        process.send_signal(signal.SIGINT)
-        code, out, err = self.end(process)
-        self.assertEqual(code, 0, err)
-        stopped = json.loads(out)["summary"]
-        self.assertFalse(stopped["finished"])
-        self.assertLess(stopped["rounds"], whole["rounds"])
-        self.assertEqual(self.ledger("again"), BATCH * stopped["rounds"])
-
+        self.kill_when_kept("again", 2 * EVERY, NOISE)
         self.kill_when_kept("again", 2 * EVERY, NOISE, "--resume")
         last = self.train("again", NOISE, "--resume")
         self.assertTrue(last["finished"])
