@@ -110,7 +110,7 @@ struct Method {
   bool centralized() const { return averaging != Averaging::kGossip; }
 };
 
-// Defines the method of a file: GOSSAMER_METHOD(fedgan) = {...}; in fedgan.cc.
+// Defines the method of a file: GOSSAMER_METHOD(cold) = {...}; in cold.cc.
 #define GOSSAMER_METHOD(file) \
   namespace methods {         \
   extern const Method file;   \

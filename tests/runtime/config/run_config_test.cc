@@ -377,10 +377,6 @@ TEST(Validate, CompositionsThatCannotWork) {
                     "mixing { overlap_steps: 0 }"),
               HasSubstr("or take algorithm dposg, which mixes first"));
   Parse("algorithm: \"dposg-overlap\" mixing { overlap_steps: 4 }");
-  EXPECT_THAT(Error("algorithm: \"fedgan\" "
-                    "mixing { gradient_codec: \"qsgd\" overlap_steps: 1 }"),
-              AllOf(HasSubstr("fedgan sends no gradients: leave it out"),
-                    HasSubstr("averages the parameters of the very round")));
   EXPECT_EQ(Parse("algorithm: \"gradient-tracking\"").step().optimizer(),
             "ogda");
   EXPECT_THAT(Error("algorithm: \"gradient-tracking\" "
