@@ -42,8 +42,8 @@ struct FleetClient::Stub {
 namespace {
 
 std::shared_ptr<grpc::Channel> MakeChannel(
-    const std::string& address,
-    std::shared_ptr<const CertificateFolder> certificates, int most_answered) {
+    const std::string& address, std::shared_ptr<CertificateFolder> certificates,
+    int most_answered) {
   grpc::ChannelArguments arguments;
   // A service that is not what it seems must not fill this machine's memory.
   arguments.SetMaxReceiveMessageSize(most_answered);
@@ -63,7 +63,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(
 }  // namespace
 
 FleetClient::FleetClient(const std::string& addresses,
-                         std::shared_ptr<const CertificateFolder> certificates,
+                         std::shared_ptr<CertificateFolder> certificates,
                          int most_answered)
     : stub_(new Stub{
           .addresses = addresses,

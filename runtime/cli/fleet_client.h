@@ -26,7 +26,7 @@ class FleetClient {
   // unread.
   explicit FleetClient(
       const std::string& addresses,
-      std::shared_ptr<const CertificateFolder> certificates = nullptr,
+      std::shared_ptr<CertificateFolder> certificates = nullptr,
       int most_answered = kMaxAnswerBytes);
   ~FleetClient();
 

@@ -53,7 +53,7 @@ struct PeerProcessOptions {
   // of decisions.log, which ends there.  0: none.
   double log_limit = 0;
   bool insecure = false;
-  std::shared_ptr<const CertificateFolder> certificates;  // null: none
+  std::shared_ptr<CertificateFolder> certificates;  // null: none
 };
 
 class PeerProcess {

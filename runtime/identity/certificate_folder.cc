@@ -167,7 +167,7 @@ absl::StatusOr<std::shared_ptr<CertificateFolder>> CertificateFolder::Open(
 
 // A file that is being copied, has gone or is damaged must not let a revoked
 // certificate in again: the contents that were read last stay.
-void CertificateFolder::ReadAgain() const {
+void CertificateFolder::ReadAgain() {
   const Stamps now = StampsOf(path_);
   if (now == stamps_) {
     // The damaged files have been put back as they were.
@@ -202,20 +202,20 @@ void CertificateFolder::ReadAgain() const {
   trust_ = *std::move(trust);
 }
 
-std::string CertificateFolder::Problem() const {
+std::string CertificateFolder::Problem() {
   MutexLock lock(&mu_);
   ReadAgain();
   return problem_;
 }
 
-std::vector<std::string> CertificateFolder::Revoked() const {
+std::vector<std::string> CertificateFolder::Revoked() {
   MutexLock lock(&mu_);
   ReadAgain();
   return trust_.Revoked();
 }
 
 absl::StatusOr<Certificate> CertificateFolder::Check(absl::string_view pem,
-                                                     bool signs) const {
+                                                     bool signs) {
   MutexLock lock(&mu_);
   ReadAgain();
   GOSSAMER_ASSIGN_OR_RETURN(Certificate certificate,
@@ -260,7 +260,7 @@ std::string CertificateFolder::ExpiryOf(const std::string& path,
                 "authority is: nothing is to be restarted");
 }
 
-std::string CertificateFolder::TakeExpiryWarning() const {
+std::string CertificateFolder::TakeExpiryWarning() {
   MutexLock lock(&mu_);
   const absl::Time now = clock_();
   std::string text = ExpiryOf(certificate_path(), now);

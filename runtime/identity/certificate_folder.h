@@ -32,7 +32,8 @@
 
 namespace gossamer {
 
-// Any thread.
+// Any thread.  A function that answers by the files as they are now is not
+// const: it reads those that have changed and keeps them.
 class CertificateFolder {
  public:
   using Clock = std::function<absl::Time()>;
@@ -54,27 +55,27 @@ class CertificateFolder {
   // Checks the certificate that the other end of a connection shows, by the
   // files as they are now; if they cannot be used, as they last could.  Errors:
   // Trust::Check's, and kUnauthenticated for a certificate of another run.
-  absl::StatusOr<Certificate> Check(absl::string_view pem) const {
+  absl::StatusOr<Certificate> Check(absl::string_view pem) {
     return Check(pem, /*signs=*/false);
   }
   // The same for the certificate that a view was signed with.
-  absl::StatusOr<Certificate> CheckSigner(absl::string_view pem) const {
+  absl::StatusOr<Certificate> CheckSigner(absl::string_view pem) {
     return Check(pem, /*signs=*/true);
   }
 
   // The problem of ca.pem and crl.pem as they are now, for which those read
   // before stay in force; empty: none.
-  std::string Problem() const ABSL_LOCKS_EXCLUDED(mu_);
+  std::string Problem() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Serial numbers of the revoked certificates, ascending, by the list as it is
   // now; if that cannot be used, as it last could.
-  std::vector<std::string> Revoked() const ABSL_LOCKS_EXCLUDED(mu_);
+  std::vector<std::string> Revoked() ABSL_LOCKS_EXCLUDED(mu_);
 
   // A warning, and what to do, if one of this program's own certificates, as
   // the files are now, has ended, or has less than a week and less than a tenth
   // of its validity left.  Returns "" if neither holds, or if the same was
   // returned within a day.  Called again and again.
-  std::string TakeExpiryWarning() const ABSL_LOCKS_EXCLUDED(mu_);
+  std::string TakeExpiryWarning() ABSL_LOCKS_EXCLUDED(mu_);
 
   struct Signature {
     std::string certificate;  // PEM, of the signer
@@ -103,23 +104,23 @@ class CertificateFolder {
         stamps_(stamps) {}
   static Stamps StampsOf(const std::string& path);
   std::string ExpiryOf(const std::string& path, absl::Time now) const;
-  absl::StatusOr<Certificate> Check(absl::string_view pem, bool signs) const
+  absl::StatusOr<Certificate> Check(absl::string_view pem, bool signs)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Reads ca.pem and crl.pem if they have changed, and keeps them if they can
   // be used.
-  void ReadAgain() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ReadAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::string path_;
   const Clock clock_;
   Identity identity_;
-  mutable Mutex mu_;
-  mutable std::string authority_ ABSL_GUARDED_BY(mu_);  // PEM
-  mutable Trust trust_ ABSL_GUARDED_BY(mu_);
-  mutable Stamps stamps_ ABSL_GUARDED_BY(mu_);  // of what was read last
-  mutable std::string problem_ ABSL_GUARDED_BY(mu_);
-  mutable bool unread_ ABSL_GUARDED_BY(mu_) = false;  // newer ones cannot be
-  mutable std::string warned_of_ ABSL_GUARDED_BY(mu_);
-  mutable absl::Time warned_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+  Mutex mu_;
+  std::string authority_ ABSL_GUARDED_BY(mu_);  // PEM
+  Trust trust_ ABSL_GUARDED_BY(mu_);
+  Stamps stamps_ ABSL_GUARDED_BY(mu_);  // of what was read last
+  std::string problem_ ABSL_GUARDED_BY(mu_);
+  bool unread_ ABSL_GUARDED_BY(mu_) = false;  // newer ones cannot be
+  std::string warned_of_ ABSL_GUARDED_BY(mu_);
+  absl::Time warned_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
 };
 
 // The command line's word on connections from beyond this machine.

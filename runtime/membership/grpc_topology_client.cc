@@ -15,8 +15,8 @@ namespace gossamer {
 namespace {
 
 std::shared_ptr<grpc::Channel> MakeChannel(
-    const std::string& address,
-    std::shared_ptr<const CertificateFolder> certificates, int most_answered) {
+    const std::string& address, std::shared_ptr<CertificateFolder> certificates,
+    int most_answered) {
   grpc::ChannelArguments arguments;
   // Only the identity is allowed: parsers of compressed messages have inflated
   // bombs.
@@ -46,7 +46,7 @@ absl::Status ToAbsl(const grpc::Status& status) {
 class GrpcTopologyCalls final : public TopologyCalls {
  public:
   GrpcTopologyCalls(const std::string& addresses, EventLoop* loop,
-                    std::shared_ptr<const CertificateFolder> certificates,
+                    std::shared_ptr<CertificateFolder> certificates,
                     absl::Duration deadline, int most_answered)
       : deadline_(deadline),
         instances_(addresses,
@@ -125,15 +125,16 @@ class GrpcTopologyCalls final : public TopologyCalls {
   InstanceCalls instances_;
   bool answered_ = false;  // the service has believed these certificates
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-  ThreadCompute thread_;  // destroyed first, because its work uses the instances
+  ThreadCompute
+      thread_;  // destroyed first, because its work uses the instances
 };
 
 }  // namespace
 
 std::unique_ptr<TopologyCalls> MakeGrpcTopologyCalls(
     const std::string& addresses, EventLoop* loop,
-    std::shared_ptr<const CertificateFolder> certificates,
-    absl::Duration deadline, int most_answered) {
+    std::shared_ptr<CertificateFolder> certificates, absl::Duration deadline,
+    int most_answered) {
   return std::make_unique<GrpcTopologyCalls>(
       addresses, loop, std::move(certificates), deadline, most_answered);
 }

@@ -24,7 +24,7 @@ namespace gossamer {
 // cancelled (milliseconds).
 std::unique_ptr<TopologyCalls> MakeGrpcTopologyCalls(
     const std::string& addresses, EventLoop* loop,
-    std::shared_ptr<const CertificateFolder> certificates = nullptr,
+    std::shared_ptr<CertificateFolder> certificates = nullptr,
     absl::Duration deadline = absl::Seconds(2),
     int most_answered = kMaxAnswerBytes);
 

@@ -33,8 +33,7 @@ std::string SignedPart(wire::ViewMessage view) {
 
 }  // namespace
 
-absl::Status SignView(const CertificateFolder& service,
-                      wire::ViewMessage* view) {
+absl::Status SignView(CertificateFolder& service, wire::ViewMessage* view) {
   GOSSAMER_ASSIGN_OR_RETURN(CertificateFolder::Signature signature,
                             service.Sign(kContext, SignedPart(*view)));
   view->set_signature(std::move(signature.bytes));
@@ -42,8 +41,7 @@ absl::Status SignView(const CertificateFolder& service,
   return absl::OkStatus();
 }
 
-absl::Status CheckView(const CertificateFolder& own,
-                       const wire::ViewMessage& view) {
+absl::Status CheckView(CertificateFolder& own, const wire::ViewMessage& view) {
   if (view.signature().empty()) {
     return absl::UnauthenticatedError("a view that nobody has signed");
   }

@@ -14,13 +14,11 @@
 namespace gossamer {
 
 // Signs `view`.  Returns the errors of CertificateFolder::Sign.
-absl::Status SignView(const CertificateFolder& service,
-                      wire::ViewMessage* view);
+absl::Status SignView(CertificateFolder& service, wire::ViewMessage* view);
 
 // Returns kUnauthenticated unless the topology service of this run signed
 // `view` as it is.
-absl::Status CheckView(const CertificateFolder& own,
-                       const wire::ViewMessage& view);
+absl::Status CheckView(CertificateFolder& own, const wire::ViewMessage& view);
 
 }  // namespace gossamer
 

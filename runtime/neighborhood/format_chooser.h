@@ -14,7 +14,7 @@
 
 #include "absl/time/time.h"
 #include "algorithms/compress/codec.h"
-#include "runtime/peer/recent.h"
+#include "runtime/base/recent.h"
 #include "runtime/transport/transport.h"
 
 namespace gossamer {

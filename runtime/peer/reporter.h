@@ -16,7 +16,7 @@
 #include "algorithms/base/throttle.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/neighborhood/neighborhood.h"
-#include "runtime/peer/recent.h"
+#include "runtime/base/recent.h"
 #include "runtime/peer/training_state.h"
 #include "runtime/telemetry/metrics.h"
 #include "topology/fleet/membership.h"

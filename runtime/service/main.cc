@@ -135,7 +135,7 @@ absl::StatusOr<int> Run(const ServiceOptions& options) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
   GOSSAMER_ASSIGN_OR_RETURN(
-      const std::shared_ptr<const CertificateFolder> certificates,
+      const std::shared_ptr<CertificateFolder> certificates,
       OpenCertificates(options.exposure, options.listen));
   GOSSAMER_ASSIGN_OR_RETURN(
       std::unique_ptr<Store> store,

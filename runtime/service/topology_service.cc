@@ -33,7 +33,7 @@ grpc::ServerUnaryReactor* Finish(grpc::CallbackServerContext* context,
 
 TopologyService::TopologyService(
     FleetOptions options, std::unique_ptr<Store> store, Clock clock, Log log,
-    std::shared_ptr<const CertificateFolder> certificates)
+    std::shared_ptr<CertificateFolder> certificates)
     : options_(std::move(options)),
       store_(std::move(store)),
       clock_(std::move(clock)),
@@ -44,7 +44,7 @@ TopologyService::TopologyService(
 
 absl::StatusOr<std::unique_ptr<TopologyService>> TopologyService::Create(
     FleetOptions options, std::unique_ptr<Store> store, Clock clock, Log log,
-    std::shared_ptr<const CertificateFolder> certificates) {
+    std::shared_ptr<CertificateFolder> certificates) {
   if (certificates != nullptr) {
     const Identity self{
         .run = options.run_id, .role = Role::kTopology, .peer = {}};
@@ -305,7 +305,7 @@ grpc::ServerUnaryReactor* TopologyService::MeasureLinks(
 
 absl::StatusOr<TopologyServer> StartTopologyServer(
     const std::string& listen, TopologyService* service,
-    std::shared_ptr<const CertificateFolder> certificates) {
+    std::shared_ptr<CertificateFolder> certificates) {
   TopologyServer started;
   grpc::ServerBuilder builder;
   builder.AddListeningPort(

@@ -42,7 +42,7 @@ class TopologyService final : public wire::Topology::CallbackService {
   // access.h; without them every caller may do everything.
   static absl::StatusOr<std::unique_ptr<TopologyService>> Create(
       FleetOptions options, std::unique_ptr<Store> store, Clock clock, Log log,
-      std::shared_ptr<const CertificateFolder> certificates = nullptr);
+      std::shared_ptr<CertificateFolder> certificates = nullptr);
 
   // Called a few times a second, from one thread.  Notices leases that ran out,
   // this instance's and peers', and takes over when it can.  An instance that
@@ -74,7 +74,7 @@ class TopologyService final : public wire::Topology::CallbackService {
  private:
   TopologyService(FleetOptions options, std::unique_ptr<Store> store,
                   Clock clock, Log log,
-                  std::shared_ptr<const CertificateFolder> certificates);
+                  std::shared_ptr<CertificateFolder> certificates);
   // Returns kAlreadyExists or kUnavailable if it cannot take over now.
   absl::Status TakeOver() ABSL_LOCKS_EXCLUDED(mu_);
   void StandBy(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mu_);
@@ -108,7 +108,7 @@ class TopologyService final : public wire::Topology::CallbackService {
   const Log log_;
   // Used under mu_ only, which clang 14 does not check of a shared pointer.
   const std::shared_ptr<ServiceEvents> events_;
-  const std::shared_ptr<const CertificateFolder> certificates_;
+  const std::shared_ptr<CertificateFolder> certificates_;
   const std::shared_ptr<AdmissionGate> gate_;
   Mutex mu_;
   std::unique_ptr<ControlPlane> plane_ ABSL_GUARDED_BY(mu_)
@@ -130,7 +130,7 @@ struct TopologyServer {
 // TopologyService::Create.  Returns kUnavailable if it cannot listen.
 absl::StatusOr<TopologyServer> StartTopologyServer(
     const std::string& listen, TopologyService* service,
-    std::shared_ptr<const CertificateFolder> certificates = nullptr);
+    std::shared_ptr<CertificateFolder> certificates = nullptr);
 
 }  // namespace gossamer
 

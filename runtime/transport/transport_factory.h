@@ -28,8 +28,8 @@ namespace gossamer {
 struct TransportOptions {
   PeerId self;
   std::string run_id = {};
-  std::string listen_address = {};                             // host:port
-  std::shared_ptr<const CertificateFolder> certificates = {};  // null: none
+  std::string listen_address = {};                       // host:port
+  std::shared_ptr<CertificateFolder> certificates = {};  // null: none
   bool allow_insecure_remote = false;
   int connections = 1;   // to each neighbour
   int most_others = 16;  // neighbours that there may come to be

@@ -65,7 +65,7 @@ constexpr std::string_view kBareWay = "bare";
 constexpr char kCertificates[] = "GOSSAMER_EXCHANGE_CERTIFICATES";
 
 // Returns null without --tls.
-std::shared_ptr<const CertificateFolder> CertificatesOf(PeerId self) {
+std::shared_ptr<CertificateFolder> CertificatesOf(PeerId self) {
   const char* const folder = std::getenv(kCertificates);
   if (folder == nullptr) return nullptr;
   auto opened = CertificateFolder::Open(absl::StrCat(folder, "/", self.value));

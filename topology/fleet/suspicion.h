@@ -47,7 +47,8 @@ class Suspicion {
   const View& view_;
   FleetNotes& notes_;
   std::map<PeerId, Throttle> noted_;  // by the peer that suspects
-  // The schedule of the view of that generation and epoch.
+  // A memo: the schedule of the view of that generation and epoch, a function of
+  // the view alone.
   mutable std::unique_ptr<MixingSchedule> schedule_;
   mutable std::pair<uint64_t, uint64_t> schedule_of_;
 };

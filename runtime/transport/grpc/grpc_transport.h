@@ -36,7 +36,7 @@ struct GrpcOptions {
   std::string listen_address = "127.0.0.1:0";
   // The certificates of `self` in `run_id`.  Null: nothing is encrypted and no
   // end proves who it is.
-  std::shared_ptr<const CertificateFolder> certificates;
+  std::shared_ptr<CertificateFolder> certificates;
   // Allows addresses other than loopback, in either direction, without
   // certificates.
   bool allow_insecure_remote = false;

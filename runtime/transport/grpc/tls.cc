@@ -52,7 +52,7 @@ void RequireTls13() {
 // Checks the server's role at the end of a handshake, on a thread of gRPC.
 class RoleVerifier final : public tls::ExternalCertificateVerifier {
  public:
-  RoleVerifier(std::shared_ptr<const CertificateFolder> folder, Role role)
+  RoleVerifier(std::shared_ptr<CertificateFolder> folder, Role role)
       : folder_(std::move(folder)), role_(role) {}
 
   // gRPC has checked the chain by then; here the identity, the dates and the
@@ -78,13 +78,13 @@ class RoleVerifier final : public tls::ExternalCertificateVerifier {
   void Cancel(tls::TlsCustomVerificationCheckRequest*) override {}
 
  private:
-  const std::shared_ptr<const CertificateFolder> folder_;
+  const std::shared_ptr<CertificateFolder> folder_;
   const Role role_;
 };
 
 }  // namespace
 
-TlsCredentials::TlsCredentials(std::shared_ptr<const CertificateFolder> folder)
+TlsCredentials::TlsCredentials(std::shared_ptr<CertificateFolder> folder)
     : folder_(std::move(folder)) {
   if (folder_ == nullptr) return;
   RequireTls13();
@@ -137,7 +137,7 @@ absl::StatusOr<Certificate> ShownBy(const grpc::AuthContext& caller) {
   return ReadCertificate({pem.data(), pem.size()});
 }
 
-absl::StatusOr<Certificate> CheckCaller(const CertificateFolder& folder,
+absl::StatusOr<Certificate> CheckCaller(CertificateFolder& folder,
                                         const grpc::AuthContext& caller) {
   GOSSAMER_ASSIGN_OR_RETURN(const grpc::string_ref pem, PemOf(caller));
   return folder.Check({pem.data(), pem.size()});

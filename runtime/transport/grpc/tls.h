@@ -21,7 +21,7 @@ namespace gossamer {
 // identity.
 class TlsCredentials {
  public:
-  explicit TlsCredentials(std::shared_ptr<const CertificateFolder> folder);
+  explicit TlsCredentials(std::shared_ptr<CertificateFolder> folder);
 
   // Asks for a certificate of the run's authority.  CheckCaller() checks whom
   // it names.
@@ -30,7 +30,7 @@ class TlsCredentials {
   std::shared_ptr<grpc::ChannelCredentials> Channel(Role role) const;
 
  private:
-  const std::shared_ptr<const CertificateFolder> folder_;
+  const std::shared_ptr<CertificateFolder> folder_;
   // Checks the files once a second.
   std::shared_ptr<grpc::experimental::FileWatcherCertificateProvider> provider_;
 };
@@ -41,7 +41,7 @@ class TlsCredentials {
 absl::StatusOr<Certificate> ShownBy(const grpc::AuthContext& caller);
 // Returns the certificate of the other end of a call, checked by `folder`.
 // Returns kUnauthenticated if it shows none or one that is not valid.
-absl::StatusOr<Certificate> CheckCaller(const CertificateFolder& folder,
+absl::StatusOr<Certificate> CheckCaller(CertificateFolder& folder,
                                         const grpc::AuthContext& caller);
 
 }  // namespace gossamer

@@ -321,8 +321,7 @@ TEST_F(LockedServiceTest, ACertificateThatEndsSoonIsToldOfOnceADay) {
 // A peer's own calls, on a loop of their own.
 class PeerCalls {
  public:
-  PeerCalls(const std::string& address,
-            std::shared_ptr<const CertificateFolder> own)
+  PeerCalls(const std::string& address, std::shared_ptr<CertificateFolder> own)
       : thread_([this] { loop_.Run(); }),
         calls_(MakeGrpcTopologyCalls(address, &loop_, std::move(own),
                                      absl::Seconds(20))) {}
