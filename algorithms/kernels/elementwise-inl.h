@@ -9,6 +9,7 @@
 #define GOSSAMER_ALGORITHMS_KERNELS_ELEMENTWISE_INL_H_
 #endif
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -177,13 +178,18 @@ bool AllWithin(float limit, std::span<const float> x) {
 }
 
 double SquaredNorm(std::span<const float> x) {
-  NormSums sums;
-  size_t i = 0;
-  for (; i + kNormLanes <= x.size(); i += kNormLanes) {
-    PrefetchAhead(&x[i]);
-    sums.Add(&x[i]);
+  PairwiseSum total;
+  for (size_t i = 0; i < x.size();) {
+    const size_t end = std::min(i + kNormChunk, x.size());
+    NormSums sums;
+    for (; i + kNormLanes <= end; i += kNormLanes) {
+      PrefetchAhead(&x[i]);
+      sums.Add(&x[i]);
+    }
+    total.Add(sums.Finish(x.subspan(i, end - i)));
+    i = end;
   }
-  return sums.Finish(x.subspan(i));
+  return total.Total();
 }
 
 }  // namespace HWY_NAMESPACE

@@ -67,8 +67,10 @@ struct Kernels {
   bool all_finite(std::span<const float> x) const {
     return all_within(std::numeric_limits<float>::max(), x);
   }
-  // Σ x², in double: value i is added to partial sum i mod 16, in order of i;
-  // the 16 are then added pairwise, halves first.
+  // Σ x², in double, in an order that any machine can take.  Of each chunk of
+  // 4096 values, value i is added to partial sum i mod 16, in order of i; the
+  // 16 are then added pairwise, halves first.  The chunks' sums are added
+  // pairwise, neighbours first; one without a neighbour is carried on.
   double (*squared_norm)(std::span<const float> x);
 
   // Of every chunk of `chunk` values, the last shorter, the place in x of the

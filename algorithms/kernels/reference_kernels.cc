@@ -101,15 +101,20 @@ bool AllWithin(float limit, std::span<const float> x) {
 }
 
 double SquaredNorm(std::span<const float> x) {
-  // Value i belongs to lane i mod 16 whatever the vector's width, so that every
-  // table adds in one order.
-  NormLanes lanes{};
-  const size_t whole = x.size() / kNormLanes * kNormLanes;
-  for (size_t i = 0; i < whole; ++i) {
-    const double value = x[i];
-    lanes[i % kNormLanes] += value * value;
+  PairwiseSum sum;
+  for (size_t at = 0; at < x.size(); at += kNormChunk) {
+    NormLanes lanes{};
+    const auto chunk = x.subspan(at, std::min(kNormChunk, x.size() - at));
+    // Value i belongs to lane i mod 16 whatever the vector's width, so that
+    // every table adds in one order.
+    const size_t whole = chunk.size() / kNormLanes * kNormLanes;
+    for (size_t i = 0; i < whole; ++i) {
+      const double value = chunk[i];
+      lanes[i % kNormLanes] += value * value;
+    }
+    sum.Add(FinishSquaredNorm(lanes, chunk.subspan(whole)));
   }
-  return FinishSquaredNorm(lanes, x.subspan(whole));
+  return sum.Total();
 }
 
 void Largest(size_t chunk, std::span<const float> x, std::span<const float> y,

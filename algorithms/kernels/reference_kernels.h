@@ -22,12 +22,42 @@ namespace gossamer {
 
 const Kernels& ReferenceKernels();
 
-// The partial sums of squared_norm.
+// The partial sums of a chunk of squared_norm.
 inline constexpr size_t kNormLanes = 16;
+inline constexpr size_t kNormChunk = 4096;
 using NormLanes = std::array<double, kNormLanes>;
 
 // Adds the squares of `rest` (rest[0] belongs to lane 0), then the lanes.
 double FinishSquaredNorm(NormLanes& lanes, std::span<const float> rest);
+
+// The sum of the chunks' sums, pairwise, neighbours first: in each pass 2i and
+// 2i + 1 become i, and a last one without a neighbour is carried on.  Each pass
+// can be taken by as many threads as there are pairs.
+class PairwiseSum {
+ public:
+  void Add(double value) {
+    // Bit i of the count says whether a sum of 2^i chunks waits for its
+    // neighbour.
+    size_t level = 0;
+    for (; count_ >> level & 1; ++level) value = waiting_[level] + value;
+    waiting_[level] = value;
+    ++count_;
+  }
+  double Total() const {
+    double total = 0;
+    bool first = true;
+    for (size_t level = 0; level < waiting_.size(); ++level) {
+      if ((count_ >> level & 1) == 0) continue;
+      total = first ? waiting_[level] : waiting_[level] + total;
+      first = false;
+    }
+    return total;
+  }
+
+ private:
+  std::array<double, 64> waiting_{};
+  uint64_t count_ = 0;
+};
 
 // A block's sums of floats: value k is added to lane k mod 16, in order of k;
 // the lanes are then added pairwise, halves first.

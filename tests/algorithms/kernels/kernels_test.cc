@@ -49,9 +49,9 @@ constexpr AdamStep kStep = {.beta1 = 0.5f,
 // blocks with a tail.
 const std::vector<size_t>& Sizes() {
   static const auto& sizes = *new std::vector<size_t>{
-      0,   1,   2,   3,    4,    5,    7,    8,    9,    15,  16,
-      17,  31,  32,  33,   63,   64,   65,   127,  128,  129, 255,
-      256, 257, 300, 1000, 1024, 1151, 4095, 4096, 4097, 9000};
+      0,   1,   2,   3,    4,    5,    7,    8,    9,    15,   16,
+      17,  31,  32,  33,   63,   64,   65,   127,  128,  129,  255,
+      256, 257, 300, 1000, 1024, 1151, 4095, 4096, 4097, 9000, 21000};
   return sizes;
 }
 
@@ -379,6 +379,18 @@ TEST_P(KernelsTest, SquaredNormHasOneOrderOfSummation) {
     for (const float v : x) exact += static_cast<long double>(v) * v;
     EXPECT_NEAR(got, static_cast<double>(exact), 1e-12 * (1 + n));
   }
+  // Chunks of 4096, added pairwise, neighbours first: seven are ((0+1) + (2+3))
+  // + ((4+5) + 6).
+  const auto x = Gaussian("chunks", 7 * kNormChunk - 5);
+  const auto chunk = [&](size_t i) {
+    const std::span<const float> all = x;
+    const size_t at = i * kNormChunk;
+    return tested().squared_norm(
+        all.subspan(at, std::min(kNormChunk, x.size() - at)));
+  };
+  EXPECT_EQ(tested().squared_norm(x),
+            ((chunk(0) + chunk(1)) + (chunk(2) + chunk(3))) +
+                ((chunk(4) + chunk(5)) + chunk(6)));
   const std::vector<float> huge(100, std::numeric_limits<float>::max());
   EXPECT_TRUE(std::isfinite(tested().squared_norm(huge)));
 }
