@@ -192,6 +192,44 @@ double SquaredNorm(std::span<const float> x) {
   return total.Total();
 }
 
+void TransposedProduct(std::span<const float> matrix, std::span<const float> u,
+                       std::span<float> v) {
+  std::fill(v.begin(), v.end(), 0.0f);
+  for (size_t r = 0; r < u.size(); ++r) {
+    Axpy(u[r], matrix.subspan(r * v.size(), v.size()), v);
+  }
+}
+
+void Product(std::span<const float> matrix, std::span<const float> v,
+             std::span<float> u) {
+  constexpr size_t kVectors = kSumLanes / kLanes;
+  for (size_t r = 0; r < u.size(); ++r) {
+    const auto row = matrix.subspan(r * v.size(), v.size());
+    FloatVector sums[kVectors];
+    for (auto& sum : sums) sum = hn::Zero(kFloats);
+    size_t i = 0;
+    for (; i + kSumLanes <= v.size(); i += kSumLanes) {
+      for (size_t k = 0; k < kVectors; ++k) {
+        const size_t at = i + k * kLanes;
+        sums[k] = hn::Add(sums[k], hn::Mul(hn::LoadU(kFloats, &row[at]),
+                                           hn::LoadU(kFloats, &v[at])));
+      }
+    }
+    ProductLanes lanes;
+    for (size_t k = 0; k < kVectors; ++k) {
+      hn::StoreU(sums[k], kFloats, lanes.data() + k * kLanes);
+    }
+    u[r] = FinishProduct(lanes, row.subspan(i), v.subspan(i));
+  }
+}
+
+void AddOuter(float a, std::span<const float> u, std::span<const float> v,
+              std::span<float> matrix) {
+  for (size_t r = 0; r < u.size(); ++r) {
+    Axpy(a * u[r], v, matrix.subspan(r * v.size(), v.size()));
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace gossamer
 HWY_AFTER_NAMESPACE();

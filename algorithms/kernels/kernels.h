@@ -73,6 +73,19 @@ struct Kernels {
   // pairwise, neighbours first; one without a neighbour is carried on.
   double (*squared_norm)(std::span<const float> x);
 
+  // Of a matrix by rows, u.size() × v.size():
+  // v ← matrixᵀu, rows added in order.
+  void (*transposed_product)(std::span<const float> matrix,
+                             std::span<const float> u, std::span<float> v);
+  // u ← matrix·v: of each row, product i is added to partial sum i mod 16, in
+  // order of i; the last products, fewer than 16, are added by themselves, and
+  // to them the 16 in order.
+  void (*product)(std::span<const float> matrix, std::span<const float> v,
+                  std::span<float> u);
+  // matrix += (a·u)vᵀ.
+  void (*add_outer)(float a, std::span<const float> u, std::span<const float> v,
+                    std::span<float> matrix);
+
   // Of every chunk of `chunk` values, the last shorter, the place in x of the
   // largest |x + y|, of equal ones the first; y may be empty.  One place per
   // chunk.

@@ -9,14 +9,13 @@
 #define GOSSAMER_ALGORITHMS_KERNELS_REFERENCE_KERNELS_H_
 
 #include <array>
-#include <bit>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 
+#include "algorithms/kernels/coded_bytes.h"
 #include "algorithms/kernels/kernels.h"
+#include "algorithms/kernels/values.h"
 
 namespace gossamer {
 
@@ -70,15 +69,6 @@ inline float AddLanes(SumLanes& lanes) {
   return lanes[0];
 }
 
-template <typename T>
-T LoadAs(const std::byte* from) {
-  T value;
-  std::memcpy(&value, from, sizeof(T));
-  return value;
-}
-inline float FromBf16(uint16_t bits) {
-  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-}
 // `encode` and `apply` for the values from `start` on, a multiple of the
 // coding's unit and of kBlockSize; pointers and spans are those of the whole
 // array.
@@ -92,24 +82,11 @@ void ApplyFrom(size_t start, const CodedSpan* theirs, const CodedSpan* mine,
 bool ValidTopK(Coding coding, size_t n, std::span<const std::byte> codes);
 bool ValidCodes(Coding coding, std::span<const std::byte> codes, float largest);
 
-// Index i of those packed at `from` in 12 bits each, lowest bits first.
-inline size_t TopKIndex(const std::byte* from, size_t i) {
-  const std::byte* pair = from + i / 2 * 3;
-  const auto middle = std::to_integer<size_t>(pair[1]);
-  return i % 2 == 0 ? std::to_integer<size_t>(pair[0]) | (middle & 15) << 8
-                    : middle >> 4 | std::to_integer<size_t>(pair[2]) << 4;
-}
-// Appends index i; must follow i − 1.
-inline void PutTopKIndex(size_t index, size_t i, std::byte* to) {
-  std::byte* pair = to + i / 2 * 3;
-  if (i % 2 == 0) {
-    pair[0] = static_cast<std::byte>(index & 255);
-    pair[1] = static_cast<std::byte>(index >> 8);
-  } else {
-    pair[1] |= static_cast<std::byte>((index & 15) << 4);
-    pair[2] = static_cast<std::byte>(index >> 4);
-  }
-}
+// A row times v, the order of `product`: `lanes` has the whole sixteens, the
+// rest are the last products' factors.
+using ProductLanes = std::array<float, 16>;
+float FinishProduct(const ProductLanes& lanes, std::span<const float> row,
+                    std::span<const float> v);
 
 }  // namespace gossamer
 

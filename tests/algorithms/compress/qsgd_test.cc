@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/kernels/values.h"
 #include "gmock/gmock.h"
 #include "tests/algorithms/compress/distributions.h"
 #include "tests/algorithms/compress/qsgd_testing.h"

@@ -395,6 +395,35 @@ TEST_P(KernelsTest, SquaredNormHasOneOrderOfSummation) {
   EXPECT_TRUE(std::isfinite(tested().squared_norm(huge)));
 }
 
+TEST_P(KernelsTest, ProductsOfMatricesAreThoseOfTheReference) {
+  for (const size_t rows : {1, 2, 5}) {
+    for (const size_t columns : Sizes()) {
+      if (columns > 1000) continue;
+      SCOPED_TRACE(testing::Message() << rows << " × " << columns);
+      const auto u = Gaussian("u", rows), v = Gaussian("v", columns);
+      const auto run = [&](const Kernels& k) {
+        auto matrix = Gaussian("matrix", rows * columns);
+        k.add_outer(0.3f, u, v, matrix);
+        std::vector<float> of_rows(rows), of_columns(columns);
+        k.product(matrix, v, of_rows);
+        k.transposed_product(matrix, u, of_columns);
+        matrix.insert(matrix.end(), of_rows.begin(), of_rows.end());
+        matrix.insert(matrix.end(), of_columns.begin(), of_columns.end());
+        return matrix;
+      };
+      const auto got = run(tested());
+      EXPECT_TRUE(SameBits(got, run(reference())));
+      for (size_t r = 0; r < rows; ++r) {
+        double exact = 0;
+        for (size_t c = 0; c < columns; ++c) {
+          exact += double{got[r * columns + c]} * v[c];
+        }
+        EXPECT_NEAR(got[rows * columns + r], exact, 1e-5 * (1 + columns));
+      }
+    }
+  }
+}
+
 TEST_P(KernelsTest, ValidSeesOneBadCodeAnywhere) {
   for (const size_t n : {size_t{1}, size_t{7}, size_t{128}, size_t{300}}) {
     for (const Coding coding : kCodings) {
