@@ -1,4 +1,4 @@
-// Where the codes of an array lie in its bytes, and which bytes an encoder can
+// The places of codes in an array's bytes, and the bytes that an encoder can
 // have written: README.md's layout as functions of one value, word or byte.
 //
 // Shared by the scalar reference and the CUDA kernels.  Knows nothing of how a
@@ -181,7 +181,7 @@ GOSSAMER_HOST_DEVICE float DecodeValue(const CodedSpan& from, size_t i,
   return static_cast<float>(code) * ScaleOf(from, i);
 }
 
-// What follows is about bytes from outside.
+// The rest is about bytes from outside.
 
 // `at` begins ValueBytes of codes of any kind but kTopK.
 GOSSAMER_HOST_DEVICE bool CodeIsValid(Coding coding, const std::byte* at,

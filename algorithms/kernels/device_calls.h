@@ -1,5 +1,5 @@
-// What a peer asks of a device besides its kernels: memory, copies, streams and
-// events.
+// The calls of a device that a peer needs besides its kernels: memory, copies,
+// streams and events.
 //
 // A table of functions, so that programs are built without CUDA's headers and
 // that tests can put another device in its place.  No call blocks but the one
@@ -33,7 +33,7 @@ struct DeviceCalls {
   const char* (*versions)(int* driver, int* build) = nullptr;
   const char* (*count)(int* devices) = nullptr;
   const char* (*describe)(int device, DeviceFacts* facts) = nullptr;
-  // Whether device `from` can read the memory of device `to` by itself.
+  // *can: device `from` can read the memory of device `to` by itself.
   const char* (*can_reach)(int from, int to, bool* can) = nullptr;
   // The device of the calling thread's next calls.
   const char* (*use)(int device) = nullptr;
@@ -56,7 +56,7 @@ struct DeviceCalls {
   const char* (*create_event)(DeviceEvent** event) = nullptr;
   const char* (*destroy_event)(DeviceEvent* event) = nullptr;
   const char* (*record)(DeviceEvent* event, DeviceStream* stream) = nullptr;
-  // Whether all work before the mark is done; reports what that work failed of.
+  // *done: all work before the mark is done; the error is that of this work.
   const char* (*poll)(DeviceEvent* event, bool* done) = nullptr;
   // Work that is enqueued from now on waits for the mark.
   const char* (*wait)(DeviceStream* stream, DeviceEvent* event) = nullptr;

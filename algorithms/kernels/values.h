@@ -1,4 +1,4 @@
-// What one value becomes: in an optimizer's step, in a sum, as a code.
+// The rules for one value: in an optimizer's step, in a sum, as a code.
 //
 // The scalar reference and the CUDA kernels are both made of these functions,
 // so the two can differ in the order of sums only, and kernels.h fixes that.
@@ -195,9 +195,9 @@ GOSSAMER_HOST_DEVICE float Follow(float replica, int code, float scale) {
   return replica + static_cast<float>(code) * scale;
 }
 
-// What an exchange adds to the difference and to x, in this order, each
-// rounded by itself: exchanged roles then negate every increment exactly,
-// which is what keeps the mean (PROTOCOL.md 7.2).  Null: there is none.
+// An exchange adds to the difference and then to x, each rounded by itself:
+// exchanged roles then negate every increment exactly, which is what keeps the
+// mean (PROTOCOL.md 7.2).  Null: there is none.
 GOSSAMER_HOST_DEVICE void ApplyValue(float theirs, float mine, float c,
                                      float* difference, float* x) {
   float d = theirs - mine;

@@ -1,5 +1,5 @@
-// What all kernels of this folder share: how they are launched, and sums and
-// packing across the 32 lanes of a warp.
+// The common part of all kernels of this folder: launches, and sums across the
+// 32 lanes of a warp.
 //
 // In the tests the same text is compiled by a C++ compiler, after a header in
 // which CUDA's threads are fibers (tests/algorithms/kernels/cuda_fibers.h).  So

@@ -1,4 +1,4 @@
-// What libgossamer_cuda.so has for a program that opens it.
+// The contents of libgossamer_cuda.so, for a program that opens it.
 //
 // The library is opened at run time, so that one package serves machines with
 // and without a GPU.  It is of the same build as the program: the two share

@@ -35,7 +35,7 @@ struct Fiber {
   std::unique_ptr<char[]> stack;
   uint32_t thread = 0;
   bool done = true;
-  // What the fiber waits for.
+  // The operation that the fiber waits in, and its arguments.
   Wait wait = Wait::kNothing;
   uint32_t mask = 0, from = 0;
   uint64_t value = 0;
@@ -186,7 +186,7 @@ class Block {
     return true;
   }
 
-  // What a lane takes from the lanes of its mask, which must all be there.
+  // A lane's result from the lanes of its mask, which must all be there.
   uint64_t Together(const Fiber& fiber, uint32_t first, uint32_t end,
                     const uint64_t* brought) const {
     uint64_t votes = 0;

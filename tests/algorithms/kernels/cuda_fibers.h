@@ -48,7 +48,7 @@ struct Index {
 struct Place {
   Index thread, block, threads, blocks;
 };
-// That of the fiber that runs.
+// The place of the fiber that runs.
 const Place& Here();
 
 // The operations for which lanes wait.

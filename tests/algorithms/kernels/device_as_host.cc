@@ -265,7 +265,7 @@ const Kernels& DeviceAsHost(const DeviceKernels& kernels,
 }
 
 const DeviceCalls& FiberCalls() {
-  // What the comparison does not ask is null.
+  // Calls that the comparison does not make are null.
   static constexpr DeviceCalls table = {
       .allocate = [](size_t bytes, void** memory) -> const char* {
         *memory = std::malloc(bytes);

@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What the driver of a machine answers.
+// The answers of a machine's driver.
 struct Machine {
   int driver = 13000, build = 13000, devices = 2;
   const char* versions_error = nullptr;
