@@ -270,6 +270,9 @@ __device__ inline float ChooseLargest(const EncodeArguments& a, size_t start,
       high = middle - 1;
     }
   }
+  uint32_t larger = 0;
+  for (const uint32_t key : keys) larger += key > low;
+  const uint32_t ties = kept - SumOfBlock(larger, partial);
   // Row j·kWarps + w has the 32 values of warp w's lanes with number j: rows,
   // and lanes in them, are in the order of places.
   for (uint32_t j = 0; j < kPerThread; ++j) {
@@ -282,20 +285,27 @@ __device__ inline float ChooseLargest(const EncodeArguments& a, size_t start,
     }
   }
   __syncthreads();
-  uint32_t in_all = 0;
-  for (uint32_t row = 0; row < kRows; ++row) in_all += above[row];
-  const uint32_t ties = kept - in_all;
+  // A thread counts what is before its row.
+  uint32_t more_before = 0, same_before = 0;
+  for (uint32_t r = 0; r < threadIdx.x && r < kRows; ++r) {
+    more_before += above[r];
+    same_before += equal[r];
+  }
+  __syncthreads();
+  if (threadIdx.x < kRows) {
+    above[threadIdx.x] = more_before;
+    equal[threadIdx.x] = same_before;
+  }
+  __syncthreads();
   for (uint32_t j = 0; j < kPerThread; ++j) {
     const uint32_t row = j * kWarps + threadIdx.x / kWarp;
     const uint32_t before = (1u << Lane()) - 1;
-    uint32_t more = __popc(__ballot_sync(kAllLanes, keys[j] > low) & before);
-    uint32_t same = __popc(__ballot_sync(kAllLanes, keys[j] == low) & before);
-    for (uint32_t r = 0; r < row; ++r) {
-      more += above[r];
-      same += equal[r];
-    }
+    const uint32_t more =
+        above[row] + __popc(__ballot_sync(kAllLanes, keys[j] > low) & before);
+    const uint32_t same =
+        equal[row] + __popc(__ballot_sync(kAllLanes, keys[j] == low) & before);
     if (keys[j] > low || (keys[j] == low && same < ties)) {
-      places[more + (same < ties ? same : ties)] =
+      places[more + min(same, ties)] =
           static_cast<uint16_t>(threadIdx.x + kThreads * j);
     }
   }

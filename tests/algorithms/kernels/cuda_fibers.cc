@@ -139,7 +139,12 @@ class Block {
   // False once all threads have ended.
   bool Pass(uint32_t n) {
     uint32_t live = 0, at_barrier = 0;
-    for (uint32_t first = 0; first < n; first += kLanes) {
+    const uint32_t warps = (n + kLanes - 1) / kLanes;
+    for (uint32_t w = 0; w < warps; ++w) {
+      // In every other block the last warp is the first, so that a barrier that
+      // is missing shows whichever way it is needed.
+      const uint32_t first =
+          (place_.block.x % 2 == 0 ? w : warps - 1 - w) * kLanes;
       const uint32_t end = std::min(first + kLanes, n);
       while (RunWarp(first, end)) {
       }

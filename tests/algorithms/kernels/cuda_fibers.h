@@ -6,8 +6,8 @@
 // A warp's lanes run one after the other until all wait for the same operation;
 // lanes or threads that wait for different ones, or that have left, end the
 // process with a message, where a GPU would hang or give other values.  Blocks
-// run one after the other, so races between blocks are not found; two threads
-// of a block that miss a barrier are found only if the order of lanes shows it.
+// run one after the other, so races between blocks are not found; a barrier
+// that is missing is found if one of two orders of warps gives other values.
 
 #ifndef GOSSAMER_TESTS_ALGORITHMS_KERNELS_CUDA_FIBERS_H_
 #define GOSSAMER_TESTS_ALGORITHMS_KERNELS_CUDA_FIBERS_H_
@@ -110,6 +110,7 @@ inline uint32_t atomicMax(uint32_t* at, uint32_t value) {
   return before;
 }
 inline uint32_t max(uint32_t a, uint32_t b) { return std::max(a, b); }
+inline uint32_t min(uint32_t a, uint32_t b) { return std::min(a, b); }
 // NOLINTEND
 
 #endif  // GOSSAMER_TESTS_ALGORITHMS_KERNELS_CUDA_FIBERS_H_
