@@ -254,6 +254,7 @@ TEST_P(KernelsTest, SelectionDoesNotDependOnWhereItBegins) {
     if (kind == 1) x[i] = i % 3 == 0 ? -1.5f : 1.5f;  // ties
     if (kind == 2) x[i] *= x[i] * x[i];
     if (kind == 3) x[i] = static_cast<float>(key.Uniform(i));
+    if (kind == 4) x[i] = std::round(4 * x[i]);  // ties among larger ones
     x[i] *= std::ldexp(1.0f, static_cast<int>(key.Below(30, chunk)) - 15);
   }
   for (const uint16_t k : {1, 7, 64, 700, 4095}) {
@@ -423,6 +424,27 @@ TEST_P(KernelsTest, SquaredNormHasOneOrderOfSummation) {
                 ((chunk(4) + chunk(5)) + chunk(6)));
   const std::vector<float> huge(100, std::numeric_limits<float>::max());
   EXPECT_TRUE(std::isfinite(tested().squared_norm(huge)));
+}
+
+// The stored scale is rounded to 8 bits, which hides the order of a sum unless
+// it decides at the edge between two scales.
+TEST_P(KernelsTest, SumsOfABlockHaveOneOrder) {
+  constexpr float kEdge = 0x1p24f + 0x1p16f;
+  for (size_t lane = 0; lane < kSumLanes; ++lane) {
+    for (const Coding coding : {Coding::kSign, Coding::kLm2}) {
+      std::vector<float> x(kBlockSize);
+      const size_t places[] = {lane, lane + 16, lane + 32, lane + 48};
+      // Each small value is lost beside the large one, but not their sum.
+      x[places[0]] = 0.9f, x[places[2]] = kEdge, x[places[3]] = 0.9f;
+      const CodedArray in_order = Encoded(tested(), coding, x);
+      EXPECT_EQ(in_order, Encoded(reference(), coding, x));
+      if (coding.kind != Coding::kSign) continue;
+      std::swap(x[places[2]], x[places[3]]);
+      const CodedArray exchanged = Encoded(tested(), coding, x);
+      EXPECT_EQ(exchanged, Encoded(reference(), coding, x));
+      EXPECT_NE(in_order.scales, exchanged.scales);
+    }
+  }
 }
 
 // Values of one kind each, all finite.

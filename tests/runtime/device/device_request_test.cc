@@ -12,6 +12,7 @@
 namespace gossamer {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // The answers of a machine's driver.
@@ -122,6 +123,25 @@ TEST(CudaLibraryTest, ALibraryOfOthersIsRefused) {
   const auto other = OpenCudaLibraryAt("/proc/self/exe");
   EXPECT_EQ(other.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(other.status().message()), HasSubstr("cannot open"));
+}
+
+TEST(CudaLibraryTest, TorchsHalfOpensOrTheMissingLibraryIsNamed) {
+  const absl::Status status = OpenTorchCuda();
+  if (status.ok()) return;
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("torch's CUDA half does not open: lib"),
+                    HasSubstr(".so"), HasSubstr("deploy/setup.sh --for cuda")));
+}
+
+TEST(CudaLibraryTest, NcclTellsItsVersionOrIsNamed) {
+  const auto version = NcclVersion();
+  if (version.ok()) {
+    EXPECT_THAT(*version, testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
+  } else {
+    EXPECT_THAT(std::string(version.status().message()),
+                HasSubstr("libnccl.so.2"));
+  }
 }
 
 #if defined(GOSSAMER_CUDA_LIBRARY)
