@@ -445,6 +445,15 @@ TEST_P(KernelsTest, SumsOfABlockHaveOneOrder) {
       EXPECT_NE(in_order.scales, exchanged.scales);
     }
   }
+  // The lanes are added halves first: 0 and 8 before 0 and 1.
+  std::vector<float> near(kBlockSize), far(kBlockSize);
+  near[0] = 0.9f, near[1] = 0.9f, near[8] = kEdge;
+  far[0] = 0.9f, far[8] = 0.9f, far[1] = kEdge;
+  const CodedArray apart = Encoded(tested(), Coding::kSign, near);
+  const CodedArray together = Encoded(tested(), Coding::kSign, far);
+  EXPECT_EQ(apart, Encoded(reference(), Coding::kSign, near));
+  EXPECT_EQ(together, Encoded(reference(), Coding::kSign, far));
+  EXPECT_NE(apart.scales, together.scales);
 }
 
 // Values of one kind each, all finite.
