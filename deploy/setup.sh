@@ -4,17 +4,29 @@
 #
 #   deploy/setup.sh               to build and run
 #   deploy/setup.sh --for tests   and also what the tests need
+#   deploy/setup.sh --for cuda    and also what preset cuda needs: a compiler for
+#                                 GPUs and torch's CUDA libraries, 2.9 GB of .deps/
 #   deploy/setup.sh --no-torch    without libtorch (everything but gan_models)
+#
+# --for may be given twice.  The driver of a GPU is the machine's: see
+# build/cuda/bin/gossamer doctor.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 TORCH_VERSION=2.11.0
-for_tests=0 with_torch=1
+CUDA_VERSION=13.0
+for_tests=0 for_cuda=0 with_torch=1
 while [ $# -gt 0 ]; do
   case $1 in
-    --for) [ "${2:-}" = tests ] || { echo "setup: --for takes: tests" >&2; exit 2; }; for_tests=1; shift 2;;
+    --for)
+      case ${2:-} in
+        tests) for_tests=1;;
+        cuda) for_cuda=1;;
+        *) echo "setup: --for takes: tests or cuda" >&2; exit 2;;
+      esac
+      shift 2;;
     --no-torch) with_torch=0; shift;;
-    -h|--help) sed -n '2,7p' "$0" | sed 's/^# \{0,1\}//'; exit 0;;
+    -h|--help) sed -n '2,12p' "$0" | sed 's/^# \{0,1\}//'; exit 0;;
     *) echo "setup: unknown option $1 (see --help)" >&2; exit 2;;
   esac
 done
@@ -67,6 +79,29 @@ if [ $with_torch = 1 ]; then
     "$venv/bin/pip" install -q --disable-pip-version-check --no-deps \
       "torch==$TORCH_VERSION" 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-cupti==13.0.*'
     touch "$venv/complete"
+  fi
+fi
+
+# CUDA from PyPI's packages, each with its hash: the compiler apart, the
+# libraries beside torch, whose CUDA half looks for them there.
+if [ $for_cuda = 1 ]; then
+  if [ "$(uname -m)" != x86_64 ]; then
+    echo "setup: --for cuda knows x86-64 only; on $(uname -m) install CUDA $CUDA_VERSION and set CUDA_HOME" >&2
+    exit 1
+  fi
+  venv=.deps/cuda-$CUDA_VERSION
+  if [ ! -e "$venv/complete" ]; then
+    echo "setup: fetching CUDA's compiler $CUDA_VERSION into .deps/ (250 MB on disk, about 10 s)"
+    rm -rf "$venv"
+    python3 -m venv "$venv"
+    "$venv/bin/pip" install -q --disable-pip-version-check --no-deps --require-hashes -r deploy/cuda_compiler.txt
+    touch "$venv/complete"
+  fi
+  venv=.deps/torch-$TORCH_VERSION
+  if [ $with_torch = 1 ] && [ ! -e "$venv/cuda-complete" ]; then
+    echo "setup: fetching torch's CUDA libraries into .deps/ (2.6 GB on disk, about a minute)"
+    "$venv/bin/pip" install -q --disable-pip-version-check --no-deps --require-hashes -r deploy/cuda_libraries.txt
+    touch "$venv/cuda-complete"
   fi
 fi
 echo "setup: ready"

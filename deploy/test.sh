@@ -1,15 +1,23 @@
 #!/usr/bin/env bash
 # From a bare Debian 12 to all tests passed. The same that CI runs.
 #
-#   deploy/test.sh               the release build and all its tests, and what
-#                                fuzzing has kept under sanitizers (corpora)
+#   deploy/test.sh               the release build and all its tests, what
+#                                fuzzing has kept under sanitizers (corpora), and
+#                                where nvcc is there the build for GPUs (cuda)
 #   deploy/test.sh release asan  these presets; there are also tsan, and clang,
 #                                whose thread-safety analysis is its test
 set -euo pipefail
 cd "$(dirname "$0")/.."
-case ${1:-} in -h|--help) sed -n '2,7p' "$0" | sed 's/^# \{0,1\}//'; exit 0;; esac
+case ${1:-} in -h|--help) sed -n '2,8p' "$0" | sed 's/^# \{0,1\}//'; exit 0;; esac
 presets=("$@")
-[ ${#presets[@]} -gt 0 ] || presets=(release corpora)
+if [ ${#presets[@]} = 0 ]; then
+  presets=(release corpora)
+  if compgen -G '.deps/cuda-*/complete' >/dev/null || command -v nvcc >/dev/null || [ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]; then
+    presets+=(cuda)
+  else
+    echo "test: there is no nvcc, so preset cuda is not built (deploy/setup.sh --for cuda)"
+  fi
+fi
 
 deploy/setup.sh --for tests
 deploy/digits.sh
@@ -25,7 +33,10 @@ for preset in "${presets[@]}"; do
   echo "== $preset: build"
   mkdir -p build
   log=build/$preset.log
-  if ! { cmake --preset "$preset" && cmake --build --preset "$preset"; } >"$log" 2>&1; then
+  # Of preset cuda only what release has not: the library, and what opens it.
+  targets=()
+  [ "$preset" != cuda ] || targets=(--target gossamer_cuda gpu_kernels device_test)
+  if ! { cmake --preset "$preset" && cmake --build --preset "$preset" "${targets[@]}"; } >"$log" 2>&1; then
     tail -n 40 "$log" >&2
     echo "test: the $preset build failed; the whole log is in $log" >&2
     exit 1
@@ -37,6 +48,16 @@ for preset in "${presets[@]}"; do
   if [ "$preset" = clang ]; then continue; fi  # the analysis is the test
   began=$SECONDS
   echo "== $preset: test"
+  if [ "$preset" = cuda ]; then
+    build/cuda/bin/device_test --gtest_brief=1
+    code=0; build/cuda/bin/gpu_kernels --gtest_brief=1 || code=$?
+    case $code in
+      0) ;;
+      3) echo "   no GPU here: the kernels ran as fibers only (preset release)";;
+      *) exit $code;;
+    esac
+    continue
+  fi
   ctest --preset "$preset" -j2 --no-tests=error
   echo "   tested in $((SECONDS - began)) s"
 done

@@ -13,6 +13,7 @@
 #include <memory>
 #include <string_view>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "algorithms/base/parameter_layout.h"
 #include "algorithms/compress/codec.h"
@@ -60,6 +61,9 @@ struct Compressor {
   // Of a codec that some methods alone may use (Method::own_codec): the reason,
   // and the codec that other methods take.
   std::string_view why_owned = {};
+  // kFailedPrecondition, with the reason and what to take, if with these
+  // options it cannot code what lies in a device's memory.  Null: it can.
+  absl::Status (*on_device)(const CompressorText& text) = nullptr;
 };
 
 // Defines the compressor of a file: GOSSAMER_COMPRESSOR(dyna) = {...}; in

@@ -360,6 +360,12 @@ MadeGradients Make(const CompressorText& text, const ParameterLayout& layout,
   return MakeLgc(options, layout, kernels, coders);
 }
 
+absl::Status OnDevice(const CompressorText&) {
+  return absl::FailedPreconditionError(
+      "\"lgc\" cannot run on a GPU: its autoencoder chooses and packs values "
+      "one by one, on a CPU; take \"qsgd\", or train on the cpu");
+}
+
 }  // namespace
 
 std::vector<Option> FieldsOf(LgcOptions& o) {
@@ -407,6 +413,7 @@ GOSSAMER_COMPRESSOR(lgc) = {
              .source = "Abrahamyan et al., IEEE TNNLS 2021",
              .page = "lgc"},
     .gradients = Make,
-    .whole_steps = 200};
+    .whole_steps = 200,
+    .on_device = OnDevice};
 
 }  // namespace gossamer

@@ -10,6 +10,7 @@
 #include "algorithms/base/status_macros.h"
 #include "algorithms/compress/blocks.h"
 #include "algorithms/compress/compressor.h"
+#include "algorithms/kernels/values.h"
 
 namespace gossamer {
 namespace {
@@ -38,21 +39,6 @@ std::vector<float> FloatsAt(std::span<const std::byte> payload, size_t first,
   std::vector<float> values(n);
   std::memcpy(values.data(), payload.data() + kTurnBytes + 4 * first, 4 * n);
   return values;
-}
-
-// Sixteen partial sums, in an order of its own: a machine's own business, since
-// only its payload shows it.
-float Dot(std::span<const float> a, std::span<const float> b) {
-  constexpr size_t kLanes = 16;
-  float sums[kLanes] = {};
-  size_t i = 0;
-  for (; i + kLanes <= a.size(); i += kLanes) {
-    for (size_t k = 0; k < kLanes; ++k) sums[k] += a[i + k] * b[i + k];
-  }
-  float sum = 0;
-  for (; i < a.size(); ++i) sum += a[i] * b[i];
-  for (const float s : sums) sum += s;
-  return sum;
 }
 
 }  // namespace
@@ -127,13 +113,10 @@ void PowerGossipCodec::Encode(WireFormat format, std::span<const float> x,
     const auto matrix = x.subspan(m.extent.offset, m.extent.size);
     const std::vector<float> direction = Direction(m, columns, turn, memory);
     std::vector<float> a(columns ? m.columns : m.rows);
-    for (size_t r = 0; r < m.rows; ++r) {
-      const auto row = matrix.subspan(r * m.columns, m.columns);
-      if (columns) {
-        kernels_.axpy(direction[r], row, a);
-      } else {
-        a[r] = Dot(row, direction);
-      }
+    if (columns) {
+      kernels_.transposed_product(matrix, direction, a);
+    } else {
+      kernels_.product(matrix, direction, a);
     }
     for (float& v : a) v = std::clamp(v, -kMaxMagnitude, kMaxMagnitude);
     const size_t first = columns ? m.first_column : m.first_row;
@@ -176,17 +159,13 @@ void PowerGossipCodec::Correct(const Matrix& m, bool by_columns, uint64_t turn,
                                std::span<float> x) const {
   const std::vector<float> direction = Direction(m, by_columns, turn, memory);
   const auto matrix = x.subspan(m.extent.offset, m.extent.size);
-  for (size_t r = 0; r < m.rows; ++r) {
-    const auto row = matrix.subspan(r * m.columns, m.columns);
-    const float of_row = by_columns ? direction[r] : change[r];
-    kernels_.axpy(c * of_row, by_columns ? change : direction, row);
-  }
-  // The next direction, equal at both ends: the first of the largest is
-  // positive.  Lengths are of the same squares.
-  const double length = std::sqrt(kernels_.squared_norm(change));
-  const auto largest =
-      std::ranges::max_element(change, {}, [](float v) { return std::abs(v); });
-  const double scale = length > 1e-30 ? (*largest < 0 ? -1 : 1) / length : 0;
+  kernels_.add_outer(c, by_columns ? std::span<const float>(direction) : change,
+                     by_columns ? change : direction, matrix);
+  // The next direction, equal at both ends.
+  uint32_t largest = 0;
+  kernels_.largest(change.size(), change, {}, {&largest, 1});
+  const double scale =
+      UnitScale(kernels_.squared_norm(change), change[largest]);
   const auto next = by_columns
                         ? memory.subspan(1 + rows_ + m.first_column, m.columns)
                         : memory.subspan(1 + m.first_row, m.rows);

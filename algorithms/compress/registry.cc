@@ -106,6 +106,15 @@ std::string_view CompressorInstead(std::string_view name) {
   return {};
 }
 
+absl::Status CheckOnDevice(std::string_view name) {
+  const CompressorText text = SplitCompressorText(name);
+  const Compressor* const compressor = FindCompressor(text.name);
+  if (compressor == nullptr || compressor->on_device == nullptr) {
+    return absl::OkStatus();
+  }
+  return compressor->on_device(text);
+}
+
 absl::StatusOr<std::shared_ptr<const Codec>> Codec::Create(
     std::string_view name, const ParameterLayout& layout,
     const Kernels& kernels) {

@@ -10,6 +10,7 @@
 #include <span>
 #include <string_view>
 
+#include "absl/status/status.h"
 #include "algorithms/compress/compressor.h"
 
 namespace gossamer {
@@ -23,6 +24,12 @@ const Compressor* FindCompressor(std::string_view name);
 // The compressor, perhaps with options, to write in place of a name that
 // configurations had before or that a paper has; empty: it is none of these.
 std::string_view CompressorInstead(std::string_view name);
+
+// OK if the compressor `name`, perhaps with options, can code what lies in a
+// device's memory: of every one the size of a payload is known before, and its
+// kernels have a device form (kernels/device_kernels.h).  kFailedPrecondition
+// names the reason and an alternative.  An unknown name is not its matter.
+absl::Status CheckOnDevice(std::string_view name);
 
 }  // namespace gossamer
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "algorithms/kernels/coding.h"
+#include "algorithms/kernels/values.h"
 
 namespace gossamer {
 

@@ -9,48 +9,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
+#include "algorithms/kernels/coded_bytes.h"
 
 namespace gossamer {
 namespace {
 
-// Scales that BlockScale can give: zero, or normal and at most that of
-// kMaxMagnitude.
 bool ScalesValid(Coding coding, std::span<const std::byte> scales) {
-  const float largest =
-      BlockScale(kMaxMagnitude, static_cast<float>(LargestCode(coding)));
-  const uint32_t limit = std::bit_cast<uint32_t>(largest) >> 16;
-  constexpr uint32_t kSmallestNormal = 0x0080;
   bool valid = true;
   for (size_t i = 0; i < scales.size(); i += 2) {
-    uint16_t bits;
-    std::memcpy(&bits, &scales[i], sizeof(bits));
-    valid &= bits == 0 || (bits >= kSmallestNormal && bits <= limit);
+    valid &= ScaleIsValid(coding, &scales[i]);
   }
   return valid;
-}
-
-// The last block, if short, has fields that belong to no value; an encoder
-// leaves them zero.  Of top-k, `valid` knows.
-bool PaddingIsZero(Coding coding, size_t n, std::span<const std::byte> codes) {
-  const size_t values = n % kBlockSize;
-  if (values == 0 || coding.kind == Coding::kTopK) return true;
-  const size_t bits = CodeBits(coding);
-  const bool planes = bits <= 2;
-  // Words that hold one field of each value, and the width of that field.
-  const size_t words = BlockWords(planes ? 1 : bits, values);
-  const size_t width = planes ? 1 : bits;
-  const size_t layers = planes ? bits : 1;
-  const std::byte* block = codes.data() + codes.size() - 4 * words * layers;
-  for (size_t k = values; k < words * (32 / width); ++k) {
-    const size_t in = planes ? k / 32 : k % words;
-    const size_t shift = planes ? k % 32 : k / words * width;
-    for (size_t layer = 0; layer < layers; ++layer) {
-      uint32_t word;
-      std::memcpy(&word, block + 4 * (layer * words + in), sizeof(word));
-      if ((word >> shift & ((1u << width) - 1)) != 0) return false;
-    }
-  }
-  return true;
 }
 
 float LargestScale(std::span<const std::byte> scales) {
@@ -132,7 +101,7 @@ absl::Status WireLayout::Validate(std::span<const Piece> pieces,
       fault = pieces[i].quantized && HasBlocks(coding)
                   ? "a code or an index out of range"
                   : "a value that is not finite or too large";
-    } else if (HasBlocks(coding) && !PaddingIsZero(coding, n, code_bytes)) {
+    } else if (!PaddingIsZero(coding, n, code_bytes.data())) {
       fault = "padding that is not zero";
     }
     if (fault != nullptr) {

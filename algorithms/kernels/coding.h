@@ -1,4 +1,4 @@
-// The codings of an array of floats in memory, their sizes and their scales.
+// The codings of an array of floats in memory and their sizes.
 // README.md has the layout bit by bit.
 //
 // Knows nothing of instruction sets, payloads or replicas.
@@ -157,16 +157,6 @@ struct CodedSpan {
   const std::byte* scales = nullptr;  // ScaleBytes(coding, n)
   const std::byte* codes = nullptr;   // CodeBytes(coding, n)
 };
-
-// The scale of a block whose largest magnitude is `absmax`: absmax / levels,
-// rounded up to bf16 so that no code exceeds ±levels.  0 if that is below the
-// normal range; the block is then all zeros.
-float BlockScale(float absmax, float levels);
-
-// The scale whose codes, at most `largest`, come nearest to a block: `exact`
-// rounded half to even to bf16, and no larger than keeps decoded values within
-// kMaxMagnitude.  0 as above.
-float NearestScale(float exact, float largest);
 
 // A draw from [0, 1), of 24 bits: a pure function of (key, i).  32 bits wide
 // throughout, so that vector units compute it (lowbias32 of C. Wellons).

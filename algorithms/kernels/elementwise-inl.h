@@ -9,6 +9,7 @@
 #define GOSSAMER_ALGORITHMS_KERNELS_ELEMENTWISE_INL_H_
 #endif
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -177,13 +178,56 @@ bool AllWithin(float limit, std::span<const float> x) {
 }
 
 double SquaredNorm(std::span<const float> x) {
-  NormSums sums;
-  size_t i = 0;
-  for (; i + kNormLanes <= x.size(); i += kNormLanes) {
-    PrefetchAhead(&x[i]);
-    sums.Add(&x[i]);
+  PairwiseSum total;
+  for (size_t i = 0; i < x.size();) {
+    const size_t end = std::min(i + kNormChunk, x.size());
+    NormSums sums;
+    for (; i + kNormLanes <= end; i += kNormLanes) {
+      PrefetchAhead(&x[i]);
+      sums.Add(&x[i]);
+    }
+    total.Add(sums.Finish(x.subspan(i, end - i)));
+    i = end;
   }
-  return sums.Finish(x.subspan(i));
+  return total.Total();
+}
+
+void TransposedProduct(std::span<const float> matrix, std::span<const float> u,
+                       std::span<float> v) {
+  std::fill(v.begin(), v.end(), 0.0f);
+  for (size_t r = 0; r < u.size(); ++r) {
+    Axpy(u[r], matrix.subspan(r * v.size(), v.size()), v);
+  }
+}
+
+void Product(std::span<const float> matrix, std::span<const float> v,
+             std::span<float> u) {
+  constexpr size_t kVectors = kSumLanes / kLanes;
+  for (size_t r = 0; r < u.size(); ++r) {
+    const auto row = matrix.subspan(r * v.size(), v.size());
+    FloatVector sums[kVectors];
+    for (auto& sum : sums) sum = hn::Zero(kFloats);
+    size_t i = 0;
+    for (; i + kSumLanes <= v.size(); i += kSumLanes) {
+      for (size_t k = 0; k < kVectors; ++k) {
+        const size_t at = i + k * kLanes;
+        sums[k] = hn::Add(sums[k], hn::Mul(hn::LoadU(kFloats, &row[at]),
+                                           hn::LoadU(kFloats, &v[at])));
+      }
+    }
+    ProductLanes lanes;
+    for (size_t k = 0; k < kVectors; ++k) {
+      hn::StoreU(sums[k], kFloats, lanes.data() + k * kLanes);
+    }
+    u[r] = FinishProduct(lanes, row.subspan(i), v.subspan(i));
+  }
+}
+
+void AddOuter(float a, std::span<const float> u, std::span<const float> v,
+              std::span<float> matrix) {
+  for (size_t r = 0; r < u.size(); ++r) {
+    Axpy(a * u[r], v, matrix.subspan(r * v.size(), v.size()));
+  }
 }
 
 }  // namespace HWY_NAMESPACE

@@ -42,10 +42,6 @@ HWY_INLINE FloatVector Innovation(const float* x, const float* replica,
   }
 }
 
-HWY_INLINE void StoreScale(float scale, std::byte* to) {
-  const auto bf16 = static_cast<uint16_t>(std::bit_cast<uint32_t>(scale) >> 16);
-  std::memcpy(to, &bf16, sizeof(bf16));
-}
 HWY_INLINE float LoadScale(const std::byte* from) {
   uint16_t bf16;
   std::memcpy(&bf16, from, sizeof(bf16));

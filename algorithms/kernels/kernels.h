@@ -67,9 +67,24 @@ struct Kernels {
   bool all_finite(std::span<const float> x) const {
     return all_within(std::numeric_limits<float>::max(), x);
   }
-  // Σ x², in double: value i is added to partial sum i mod 16, in order of i;
-  // the 16 are then added pairwise, halves first.
+  // Σ x², in double, in an order that any machine can take.  Of each chunk of
+  // 4096 values, value i is added to partial sum i mod 16, in order of i; the
+  // 16 are then added pairwise, halves first.  The chunks' sums are added
+  // pairwise, neighbours first; one without a neighbour is carried on.
   double (*squared_norm)(std::span<const float> x);
+
+  // Of a matrix by rows, u.size() × v.size():
+  // v ← matrixᵀu, rows added in order.
+  void (*transposed_product)(std::span<const float> matrix,
+                             std::span<const float> u, std::span<float> v);
+  // u ← matrix·v: of each row, product i is added to partial sum i mod 16, in
+  // order of i; the last products, fewer than 16, are added by themselves, and
+  // to them the 16 in order.
+  void (*product)(std::span<const float> matrix, std::span<const float> v,
+                  std::span<float> u);
+  // matrix += (a·u)vᵀ.
+  void (*add_outer)(float a, std::span<const float> u, std::span<const float> v,
+                    std::span<float> matrix);
 
   // Of every chunk of `chunk` values, the last shorter, the place in x of the
   // largest |x + y|, of equal ones the first; y may be empty.  One place per

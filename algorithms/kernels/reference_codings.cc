@@ -4,38 +4,16 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 
 #include "algorithms/kernels/reference_kernels.h"
 
 namespace gossamer {
 namespace {
 
-static_assert(std::endian::native == std::endian::little,
-              "payloads are little-endian and written in place");
-
-template <typename T>
-void Store(T value, std::byte* to) {
-  std::memcpy(to, &value, sizeof(T));
-}
-
-// Round half to even; |value| is at most kMaxMagnitude, so no carry can reach
-// infinity.
-uint16_t ToBf16(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-}
-
 // The value to be coded at k: x − replica, or x.
 float Innovation(std::span<const float> x, std::span<const float> replica,
                  size_t k) {
   return replica.empty() ? x[k] : x[k] - replica[k];
-}
-
-// Values beyond the bound are coded as the bound, so that a peer whose
-// parameters explode sends payloads that its neighbours accept (kMaxMagnitude).
-float Clamped(float value) {
-  return std::clamp(value, -kMaxMagnitude, kMaxMagnitude);
 }
 
 // Values of a block, and what they are coded as.
@@ -55,18 +33,16 @@ float SumOfMagnitudes(const Block& block) {
   return AddLanes(lanes);
 }
 
-// Fills in codes; returns the scale.  Values are multiplied by the inverse, as
-// in the vector tables: a division would round some of them to another code.
+// Fills in codes; returns the scale.
 float RoundToNearest(Block& block, float levels) {
   float absmax = 0;
   for (const float value : std::span(block.values, block.n)) {
     absmax = std::max(absmax, std::abs(value));
   }
   const float scale = BlockScale(absmax, levels);
-  const float inverse = scale > 0 ? 1 / scale : 0;
+  const float inverse = InverseOf(scale);
   for (size_t k = 0; k < block.n; ++k) {
-    block.codes[k] = static_cast<int>(
-        std::nearbyint(std::clamp(block.values[k] * inverse, -levels, levels)));
+    block.codes[k] = NearestCode(block.values[k], inverse, levels);
   }
   return scale;
 }
@@ -77,50 +53,46 @@ float RoundToLevels(Block& block, bool two_magnitudes) {
   const auto n = static_cast<float>(block.n);
   const float threshold =
       two_magnitudes ? SumOfMagnitudes(block) * kLm2Threshold / n : 0;
+  const auto level = [&](size_t k) {
+    return LevelOf(two_magnitudes, std::abs(Clamped(block.values[k])),
+                   threshold);
+  };
   SumLanes lanes{};
   float squares = 0;
   for (size_t k = 0; k < block.n; ++k) {
-    const float magnitude = std::abs(Clamped(block.values[k]));
-    const float c = !two_magnitudes         ? 1
-                    : magnitude > threshold ? kLm2Large
-                                            : kLm2Small;
-    lanes[k % kSumLanes] += magnitude * c;
+    const float c = level(k);
+    lanes[k % kSumLanes] += std::abs(Clamped(block.values[k])) * c;
     squares += c * c;
-    block.codes[k] = static_cast<int>(block.values[k] < 0 ? -c : c);
   }
   const float scale =
       NearestScale(AddLanes(lanes) / squares, two_magnitudes ? kLm2Large : 1);
-  // A code of ±1 times 0 could add a negative zero to the replica; 0 leaves it
-  // as it is.
-  if (scale == 0) std::fill_n(block.codes, kBlockSize, 0);
+  for (size_t k = 0; k < block.n; ++k) {
+    block.codes[k] = LevelCode(block.values[k], level(k), scale);
+  }
   return scale;
 }
 
-// The codes of a block as planes of bits: signs, then, of two bits, which have
-// the larger magnitude.
+// The codes of a block as planes of bits.
 void PackPlanes(Coding coding, const Block& block, std::byte* to) {
   const size_t words = (block.n + 31) / 32;
   uint32_t planes[2 * kBlockSize / 32] = {};
   for (size_t k = 0; k < block.n; ++k) {
-    const uint32_t bit = 1u << k % 32;
-    if (block.codes[k] < 0) planes[k / 32] |= bit;
-    if (std::abs(block.codes[k]) == LargestCode(coding)) {
-      planes[words + k / 32] |= bit;
+    for (uint32_t plane = 0; plane < CodeBits(coding); ++plane) {
+      planes[plane * words + k / 32] |=
+          uint32_t{PlaneBit(coding, plane, block.codes[k])} << k % 32;
     }
   }
   std::memcpy(to, planes, 4 * words * CodeBits(coding));
 }
 
-// The codes of a block lie in words of 32/bits values: value k is number
-// k / words of word k mod words, lowest bits first.
+// The codes of a block as fields of words.
 void PackWords(Coding coding, const Block& block, std::byte* to) {
-  const size_t bits = CodeBits(coding);
-  const size_t words = BlockWords(bits, block.n);
+  const auto bits = static_cast<uint32_t>(CodeBits(coding));
+  const auto words = static_cast<uint32_t>(BlockWords(bits, block.n));
   uint32_t packed[kBlockSize / 4] = {};
-  for (size_t k = 0; k < block.n; ++k) {
-    const uint32_t field =
-        static_cast<uint32_t>(block.codes[k]) & ((1u << bits) - 1);
-    packed[k % words] |= field << (k / words * bits);
+  for (uint32_t k = 0; k < block.n; ++k) {
+    const CodeField field = CodeFieldOf(bits, words, k);
+    packed[field.word] |= FieldBits(bits, block.codes[k]) << field.shift;
   }
   std::memcpy(to, packed, words * 4);
 }
@@ -136,19 +108,17 @@ void EncodeBlock(Coding coding, std::span<const float> x,
   float scale = coding.step;
   if (coding.kind == Coding::kUnit) {
     for (size_t k = 0; k < block.n; ++k) {
-      block.codes[k] = block.values[k] < 0 ? -1 : 1;
+      block.codes[k] = SignCode(block.values[k]);
     }
   } else {
     scale =
         planes ? RoundToLevels(block, coding.kind == Coding::kLm2)
                : RoundToNearest(block, static_cast<float>(LargestCode(coding)));
-    Store(ToBf16(scale), scale_to);
+    StoreScale(scale, scale_to);
   }
   planes ? PackPlanes(coding, block, codes) : PackWords(coding, block, codes);
-  // The replica gets what a decoder gets: code times the stored scale, and not
-  // the value that was coded.
   for (size_t k = 0; k < block.n && !replica.empty(); ++k) {
-    replica[k] = replica[k] + static_cast<float>(block.codes[k]) * scale;
+    replica[k] = Follow(replica[k], block.codes[k], scale);
   }
 }
 
@@ -169,27 +139,22 @@ float BucketScale(Coding coding, std::span<const float> x,
                     levels);
 }
 
-// QSGD (Alistarh et al., NIPS 2017): code = ⌊v / scale + u⌋, so that its
-// expectation is v / scale.  `first` is the bucket's place in the array.
+// `first` is the bucket's place in the array.
 void EncodeBucket(Coding coding, size_t first, std::span<const float> x,
                   std::span<float> replica, uint64_t key, std::byte* scale_to,
                   std::byte* codes) {
   const float scale = BucketScale(coding, x, replica);
-  const float inverse = scale > 0 ? 1 / scale : 0;
+  const float inverse = InverseOf(scale);
   const auto levels = static_cast<float>(coding.levels);
-  Store(ToBf16(scale), scale_to);
+  StoreScale(scale, scale_to);
   for (size_t start = 0; start < x.size(); start += kBlockSize) {
     Block block{.n = std::min(kBlockSize, x.size() - start)};
     for (size_t k = 0; k < block.n; ++k) {
       const size_t i = start + k;
-      // The draw is of the place in the array and not in the bucket, so that no
-      // two values share one.
-      const float u = Dither(key, static_cast<uint32_t>(first + i));
-      block.codes[k] = static_cast<int>(
-          std::clamp(std::floor(Innovation(x, replica, i) * inverse + u),
-                     -levels, levels));
+      block.codes[k] = RandomCode(Innovation(x, replica, i), inverse, levels,
+                                  key, static_cast<uint32_t>(first + i));
       if (!replica.empty()) {
-        replica[i] = replica[i] + static_cast<float>(block.codes[k]) * scale;
+        replica[i] = Follow(replica[i], block.codes[k], scale);
       }
     }
     std::byte* const to = codes + CodeBytes(coding, start);
@@ -219,30 +184,22 @@ void EncodeChunk(Coding coding, std::span<const float> x,
   const uint64_t smallest = order[kept - 1];
 
   const float scale = BlockScale(absmax, 127);
-  const float inverse = scale > 0 ? 1 / scale : 0;
-  Store(ToBf16(scale), scale_to);
+  const float inverse = InverseOf(scale);
+  StoreScale(scale, scale_to);
   for (size_t k = 0, i = 0; k < x.size(); ++k) {
     if (keys[k] < smallest) continue;
-    const auto code = static_cast<int>(std::nearbyint(std::clamp(
-        Clamped(Innovation(x, replica, k)) * inverse, -127.0f, 127.0f)));
-    if (!replica.empty()) {
-      replica[k] = replica[k] + static_cast<float>(code) * scale;
-    }
-    Store(static_cast<int8_t>(code), codes + i);
+    const int code =
+        NearestCode(Clamped(Innovation(x, replica, k)), inverse, 127);
+    if (!replica.empty()) replica[k] = Follow(replica[k], code, scale);
+    StoreAs(static_cast<int8_t>(code), codes + i);
     PutTopKIndex(k, i++, codes + kept);
   }
 }
 
 void EncodeValue(Coding coding, std::span<const float> x,
                  std::span<float> replica, size_t i, std::byte* codes) {
-  float q = Clamped(Innovation(x, replica, i));
-  if (coding.kind == Coding::kBf16) {
-    const uint16_t bits = ToBf16(q);
-    Store(bits, codes + 2 * i);
-    q = FromBf16(bits);
-  } else {
-    Store(q, codes + 4 * i);
-  }
+  const float q = StoreValue(coding, Innovation(x, replica, i),
+                             codes + ValueBytes(coding) * i);
   if (!replica.empty()) replica[i] = replica[i] + q;
 }
 
@@ -272,22 +229,6 @@ void EncodeFrom(size_t start, Coding coding, std::span<const float> x,
       EncodeBlock(coding, part, replica_part, scale_to, to);
     }
   }
-}
-
-float BlockScale(float absmax, float levels) {
-  const float exact = std::min(absmax, kMaxMagnitude) / levels;
-  // Below the normal range the inverse could overflow; the negation also sends
-  // NaN here.
-  if (!(exact >= std::numeric_limits<float>::min())) return 0;
-  // Adding all bits below bf16's rounds up whatever is not exact.
-  return std::bit_cast<float>((std::bit_cast<uint32_t>(exact) + 0xffff) &
-                              0xffff0000u);
-}
-
-float NearestScale(float exact, float largest) {
-  const float scale = FromBf16(ToBf16(std::min(exact, kMaxMagnitude)));
-  if (!(scale >= std::numeric_limits<float>::min())) return 0;
-  return std::min(scale, BlockScale(kMaxMagnitude, largest));
 }
 
 }  // namespace gossamer

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 
 namespace gossamer {
 namespace {
@@ -25,91 +24,94 @@ bool ReferenceValid(Coding coding, size_t n, std::span<const std::byte> codes,
                                       : ValidCodes(coding, codes, largest);
 }
 
+template <typename Op, typename... Values>
+void ForEach(size_t n, Op op, Values*... values) {
+  for (size_t i = 0; i < n; ++i) op(values[i]...);
+}
+
 void Add(std::span<const float> y, std::span<float> x) {
-  for (size_t i = 0; i < x.size(); ++i) x[i] = x[i] + y[i];
+  ForEach(x.size(), AddValue{}, y.data(), x.data());
 }
 
 void Scale(float a, std::span<float> x) {
-  for (float& value : x) value = a * value;
+  ForEach(x.size(), ScaleValue{a}, x.data());
 }
 
 void Axpy(float a, std::span<const float> y, std::span<float> x) {
-  for (size_t i = 0; i < x.size(); ++i) x[i] = x[i] + a * y[i];
+  ForEach(x.size(), AxpyValue{a}, y.data(), x.data());
 }
 
 void CompensatedAxpy(float a, std::span<const float> y, std::span<float> x,
                      std::span<float> rest) {
-  for (size_t i = 0; i < x.size(); ++i) {
-    const float step = a * y[i];
-    const float sum = x[i] + step;
-    // `added` is the part of the step that the sum has taken in; the two
-    // differences below are what rounding has taken from x and from the step
-    // (two-sum: Knuth, TAOCP 2, 4.2.2).
-    const float added = sum - x[i];
-    rest[i] = rest[i] + ((x[i] - (sum - added)) + (step - added));
-    // The rest goes back into x as soon as it makes up a unit of x's last
-    // place; the remainder is kept.
-    x[i] = sum + rest[i];
-    rest[i] = rest[i] - (x[i] - sum);
-  }
+  ForEach(x.size(), CompensatedAxpyValue{a}, y.data(), x.data(), rest.data());
 }
 
 void Ema(float weight, std::span<const float> x, std::span<float> average) {
-  for (size_t i = 0; i < x.size(); ++i) {
-    average[i] = average[i] + weight * (x[i] - average[i]);
-  }
+  ForEach(x.size(), EmaValue{weight}, x.data(), average.data());
 }
 
 void Optimistic(float a, float b, std::span<const float> g,
                 std::span<float> previous, std::span<float> x) {
-  for (size_t i = 0; i < x.size(); ++i) {
-    // The increment is formed first, in every table alike: adding the two parts
-    // to x one by one would round twice at the size of x.
-    x[i] = x[i] + (b * previous[i] - a * g[i]);
-    previous[i] = g[i];
-  }
-}
-
-// Updates one parameter's moments; returns the preconditioned direction p.
-float Direction(const AdamStep& s, float g, float& m, float& v) {
-  m = s.beta1 * m + s.gain1 * g;
-  v = s.beta2 * v + s.gain2 * (g * g);
-  return m * s.correction1 / (std::sqrt(v * s.correction2) + s.epsilon);
+  ForEach(x.size(), OptimisticValue{a, b}, g.data(), previous.data(), x.data());
 }
 
 void Adam(const AdamStep& step, std::span<const float> g, std::span<float> m,
           std::span<float> v, std::span<float> x) {
-  for (size_t i = 0; i < x.size(); ++i) {
-    x[i] = x[i] - step.rate * Direction(step, g[i], m[i], v[i]);
-  }
+  ForEach(x.size(), AdamValue{step}, g.data(), m.data(), v.data(), x.data());
 }
 
 void OAdam(const AdamStep& step, std::span<const float> g, std::span<float> m,
            std::span<float> v, std::span<float> previous, std::span<float> x) {
-  const float twice = 2 * step.rate;
-  for (size_t i = 0; i < x.size(); ++i) {
-    const float p = Direction(step, g[i], m[i], v[i]);
-    x[i] = x[i] + (step.rate * previous[i] - twice * p);
-    previous[i] = p;
-  }
+  ForEach(x.size(), OAdamValue{step}, g.data(), m.data(), v.data(),
+          previous.data(), x.data());
 }
 
 bool AllWithin(float limit, std::span<const float> x) {
-  // NaN compares as false with every limit.
   return std::all_of(x.begin(), x.end(),
-                     [limit](float v) { return std::abs(v) <= limit; });
+                     [limit](float v) { return Within(limit, v); });
 }
 
 double SquaredNorm(std::span<const float> x) {
-  // Value i belongs to lane i mod 16 whatever the vector's width, so that every
-  // table adds in one order.
-  NormLanes lanes{};
-  const size_t whole = x.size() / kNormLanes * kNormLanes;
-  for (size_t i = 0; i < whole; ++i) {
-    const double value = x[i];
-    lanes[i % kNormLanes] += value * value;
+  PairwiseSum sum;
+  for (size_t at = 0; at < x.size(); at += kNormChunk) {
+    NormLanes lanes{};
+    const auto chunk = x.subspan(at, std::min(kNormChunk, x.size() - at));
+    // Value i belongs to lane i mod 16 whatever the vector's width, so that
+    // every table adds in one order.
+    const size_t whole = chunk.size() / kNormLanes * kNormLanes;
+    for (size_t i = 0; i < whole; ++i) {
+      const double value = chunk[i];
+      lanes[i % kNormLanes] += value * value;
+    }
+    sum.Add(FinishSquaredNorm(lanes, chunk.subspan(whole)));
   }
-  return FinishSquaredNorm(lanes, x.subspan(whole));
+  return sum.Total();
+}
+
+void TransposedProduct(std::span<const float> matrix, std::span<const float> u,
+                       std::span<float> v) {
+  std::fill(v.begin(), v.end(), 0.0f);
+  for (size_t r = 0; r < u.size(); ++r) {
+    Axpy(u[r], matrix.subspan(r * v.size(), v.size()), v);
+  }
+}
+
+void Product(std::span<const float> matrix, std::span<const float> v,
+             std::span<float> u) {
+  const size_t whole = v.size() / kSumLanes * kSumLanes;
+  for (size_t r = 0; r < u.size(); ++r) {
+    const auto row = matrix.subspan(r * v.size(), v.size());
+    ProductLanes lanes{};
+    for (size_t i = 0; i < whole; ++i) lanes[i % kSumLanes] += row[i] * v[i];
+    u[r] = FinishProduct(lanes, row.subspan(whole), v.subspan(whole));
+  }
+}
+
+void AddOuter(float a, std::span<const float> u, std::span<const float> v,
+              std::span<float> matrix) {
+  for (size_t r = 0; r < u.size(); ++r) {
+    Axpy(a * u[r], v, matrix.subspan(r * v.size(), v.size()));
+  }
 }
 
 void Largest(size_t chunk, std::span<const float> x, std::span<const float> y,
@@ -152,6 +154,9 @@ constexpr Kernels kReference = {
     .oadam = OAdam,
     .all_within = AllWithin,
     .squared_norm = SquaredNorm,
+    .transposed_product = TransposedProduct,
+    .product = Product,
+    .add_outer = AddOuter,
     .largest = Largest,
     .reaching = Reaching,
     .encode = ReferenceEncode,
@@ -162,6 +167,14 @@ constexpr Kernels kReference = {
 }  // namespace
 
 const Kernels& ReferenceKernels() { return kReference; }
+
+float FinishProduct(const ProductLanes& lanes, std::span<const float> row,
+                    std::span<const float> v) {
+  float sum = 0;
+  for (size_t i = 0; i < row.size(); ++i) sum += row[i] * v[i];
+  for (const float lane : lanes) sum += lane;
+  return sum;
+}
 
 double FinishSquaredNorm(NormLanes& lanes, std::span<const float> rest) {
   for (size_t i = 0; i < rest.size(); ++i) {

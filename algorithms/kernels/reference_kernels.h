@@ -9,25 +9,54 @@
 #define GOSSAMER_ALGORITHMS_KERNELS_REFERENCE_KERNELS_H_
 
 #include <array>
-#include <bit>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 
+#include "algorithms/kernels/coded_bytes.h"
 #include "algorithms/kernels/kernels.h"
+#include "algorithms/kernels/values.h"
 
 namespace gossamer {
 
 const Kernels& ReferenceKernels();
 
-// The partial sums of squared_norm.
+// The partial sums of a chunk of squared_norm.
 inline constexpr size_t kNormLanes = 16;
+inline constexpr size_t kNormChunk = 4096;
 using NormLanes = std::array<double, kNormLanes>;
 
 // Adds the squares of `rest` (rest[0] belongs to lane 0), then the lanes.
 double FinishSquaredNorm(NormLanes& lanes, std::span<const float> rest);
+
+// The sum of the chunks' sums, pairwise, neighbours first: in each pass 2i and
+// 2i + 1 become i, and a last one without a neighbour is carried on.  Each pass
+// can be taken by as many threads as there are pairs.
+class PairwiseSum {
+ public:
+  void Add(double value) {
+    // Bit i of the count says whether a sum of 2^i chunks waits for its
+    // neighbour.
+    size_t level = 0;
+    for (; count_ >> level & 1; ++level) value = waiting_[level] + value;
+    waiting_[level] = value;
+    ++count_;
+  }
+  double Total() const {
+    double total = 0;
+    bool first = true;
+    for (size_t level = 0; level < waiting_.size(); ++level) {
+      if ((count_ >> level & 1) == 0) continue;
+      total = first ? waiting_[level] : waiting_[level] + total;
+      first = false;
+    }
+    return total;
+  }
+
+ private:
+  std::array<double, 64> waiting_{};
+  uint64_t count_ = 0;
+};
 
 // A block's sums of floats: value k is added to lane k mod 16, in order of k;
 // the lanes are then added pairwise, halves first.
@@ -40,15 +69,6 @@ inline float AddLanes(SumLanes& lanes) {
   return lanes[0];
 }
 
-template <typename T>
-T LoadAs(const std::byte* from) {
-  T value;
-  std::memcpy(&value, from, sizeof(T));
-  return value;
-}
-inline float FromBf16(uint16_t bits) {
-  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-}
 // `encode` and `apply` for the values from `start` on, a multiple of the
 // coding's unit and of kBlockSize; pointers and spans are those of the whole
 // array.
@@ -62,24 +82,11 @@ void ApplyFrom(size_t start, const CodedSpan* theirs, const CodedSpan* mine,
 bool ValidTopK(Coding coding, size_t n, std::span<const std::byte> codes);
 bool ValidCodes(Coding coding, std::span<const std::byte> codes, float largest);
 
-// Index i of those packed at `from` in 12 bits each, lowest bits first.
-inline size_t TopKIndex(const std::byte* from, size_t i) {
-  const std::byte* pair = from + i / 2 * 3;
-  const auto middle = std::to_integer<size_t>(pair[1]);
-  return i % 2 == 0 ? std::to_integer<size_t>(pair[0]) | (middle & 15) << 8
-                    : middle >> 4 | std::to_integer<size_t>(pair[2]) << 4;
-}
-// Appends index i; must follow i − 1.
-inline void PutTopKIndex(size_t index, size_t i, std::byte* to) {
-  std::byte* pair = to + i / 2 * 3;
-  if (i % 2 == 0) {
-    pair[0] = static_cast<std::byte>(index & 255);
-    pair[1] = static_cast<std::byte>(index >> 8);
-  } else {
-    pair[1] |= static_cast<std::byte>((index & 15) << 4);
-    pair[2] = static_cast<std::byte>(index >> 4);
-  }
-}
+// A row times v, the order of `product`: `lanes` has the whole sixteens, the
+// rest are the last products' factors.
+using ProductLanes = std::array<float, 16>;
+float FinishProduct(const ProductLanes& lanes, std::span<const float> row,
+                    std::span<const float> v);
 
 }  // namespace gossamer
 

@@ -69,7 +69,7 @@ HWY_INLINE void PrefetchAhead(const float* p) {
       reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(p) + kPage));
 }
 
-// The lanes of squared_norm, in vectors.
+// The lanes of a chunk of squared_norm, in vectors.
 class NormSums {
  public:
   HWY_INLINE NormSums() {

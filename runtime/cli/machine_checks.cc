@@ -26,6 +26,7 @@
 #include "google/protobuf/stubs/common.h"
 #include "runtime/base/steady_time.h"
 #include "runtime/cli/fleet_process.h"
+#include "runtime/cli/gpu_checks.h"
 #include "runtime/cli/tcp_checks.h"
 #include "runtime/telemetry/progress.h"
 
@@ -291,6 +292,9 @@ std::vector<CheckResult> CheckMachine(const std::string& runs) {
       Clock()};
   for (CheckResult& tcp : CheckTcp(ReadTcpFacts())) {
     checks.push_back(std::move(tcp));
+  }
+  for (CheckResult& gpu : CheckGpu(ReadGpuFacts())) {
+    checks.push_back(std::move(gpu));
   }
   return checks;
 }

@@ -22,8 +22,8 @@ EXTERNAL = [
                 r"(^|/|_)main\.cc$"),
      "gRPC only in transport/grpc, services, clients and mains"),
     (re.compile(r"^(cuda|nccl)"),
-     re.compile(r"^algorithms/kernels/.*\.cu$|^runtime/transport/nccl/"),
-     "CUDA and NCCL only in kernels/*.cu and transport/nccl"),
+     re.compile(r"^algorithms/kernels/.*\.cuh?$|^runtime/transport/nccl/"),
+     "CUDA and NCCL only in kernels/*.cu, *.cuh and transport/nccl"),
     (re.compile(r"^CLI/"), re.compile(r"^runtime/base/command_line\.cc$"),
      "CLI11 only in runtime/base/command_line.cc"),
 ]
@@ -81,7 +81,7 @@ def check_clock(path, text, problems):
 
 
 def check_looks(path, text, problems):
-    if path.endswith(".h"):
+    if path.endswith((".h", ".cuh")):
         if not text.startswith("//"):
             problems.append(f"{path}: does not open with what it is for")
         guard = "GOSSAMER_" + re.sub(r"[/.\-]", "_", path).upper() + "_"
@@ -100,7 +100,7 @@ def main():
                     "README.md" not in files and folder.count("/") < 2:
                 problems.append(f"{folder}: has no README.md")
             for f in sorted(files):
-                if not f.endswith((".h", ".cc", ".cu")):
+                if not f.endswith((".h", ".cc", ".cu", ".cuh")):
                     continue
                 path = os.path.join(folder, f)
                 with open(path, encoding="utf-8") as source:

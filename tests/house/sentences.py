@@ -17,7 +17,7 @@ import sys
 HEADLESS = re.compile(
     r"^(?:Who|Whoever|What|Whatever|Where|One (?:that|who|which|whose)|"
     r"That which|(?:Nobody|Nothing|Anybody|Everybody) (?:who|that))\b")
-SLASHES = (".h", ".cc", ".cu", ".proto")
+SLASHES = (".h", ".cc", ".cu", ".cuh", ".proto")
 HASHES = (".py", ".sh", ".cmake", ".textproto", "CMakeLists.txt")
 # The checker itself names such sentences.
 NOT_READ = {"tests/house/sentences.py"}

@@ -14,6 +14,7 @@
 #include "algorithms/compress/codec.h"
 #include "gtest/gtest.h"
 #include "tests/algorithms/golden_file.h"
+#include "tests/algorithms/kernels/device_as_host.h"
 
 namespace gossamer {
 namespace {
@@ -65,18 +66,28 @@ INSTANTIATE_TEST_SUITE_P(
         Golden{"topk", WireFormat::kTopK}, Golden{"unit", WireFormat::kUnit}),
     [](const auto& info) { return std::string(info.param.file); });
 
+// Written by the host's kernels and by a device's, and read by both alike.
 TEST_P(GoldenTest, BytesAreThoseOfTheFile) {
   const ParameterLayout layout = Layout();
-  const auto codec = Codec::Create("innov-int4", layout).value();
-  std::vector<std::byte> bytes(codec->EncodedSize(GetParam().format));
-  // The second payload of an edge: an innovation against a replica.
-  std::vector<float> x = Values(layout.size()), replica(layout.size());
-  std::vector<std::byte> first(codec->EncodedSize(codec->first_format()));
-  codec->Encode(codec->first_format(), x, replica, 1, first);
-  for (float& value : x) value *= 1.25f;
-  codec->Encode(GetParam().format, x, replica, 2, bytes);
+  std::vector<std::vector<float>> decoded;
+  for (const Kernels* kernels : {&HostKernels(), &TestedDevice()}) {
+    SCOPED_TRACE(kernels->name);
+    const auto codec = Codec::Create("innov-int4", layout, *kernels).value();
+    std::vector<std::byte> bytes(codec->EncodedSize(GetParam().format));
+    // The second payload of an edge: an innovation against a replica.
+    std::vector<float> x = Values(layout.size()), replica(layout.size());
+    std::vector<std::byte> first(codec->EncodedSize(codec->first_format()));
+    codec->Encode(codec->first_format(), x, replica, 1, first);
+    for (float& value : x) value *= 1.25f;
+    codec->Encode(GetParam().format, x, replica, 2, bytes);
 
-  ExpectGolden(std::string("codec_") + GetParam().file, bytes);
+    ExpectGolden(std::string("codec_") + GetParam().file, bytes);
+    const Encoded payload = {GetParam().format, bytes, 2};
+    EXPECT_TRUE(codec->Validate(payload).ok());
+    decoded.emplace_back(layout.size());
+    codec->Complete(nullptr, &payload, 1, decoded.back(), x);
+  }
+  EXPECT_EQ(decoded[0], decoded[1]);
 }
 
 // Formats of codecs whose ends share a memory: the last payload of one end in
@@ -99,33 +110,37 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return std::string(info.param.file); });
 
 TEST_P(SharedGoldenTest, BytesAreThoseOfTheFile) {
-  const ParameterLayout layout = Layout();
-  const auto codec = Codec::Create(GetParam().codec, layout).value();
-  std::vector<float> x[2], memory[2];
-  for (int end = 0; end < 2; ++end) {
-    memory[end] = std::vector<float>(codec->memory_size());
-    const RngKey key =
-        RngKey(2024).Fold("shared").Fold(static_cast<uint64_t>(end));
-    for (size_t i = 0; i < layout.size(); ++i) {
-      x[end].push_back(static_cast<float>(key.Below(65, i)) - 32);
-    }
-  }
-  std::vector<std::byte> bytes;
-  for (uint64_t turn = 0; turn < 4; ++turn) {
-    std::vector<std::byte> sent[2];
-    Encoded payloads[2];
+  for (const Kernels* kernels : {&HostKernels(), &TestedDevice()}) {
+    SCOPED_TRACE(kernels->name);
+    const ParameterLayout layout = Layout();
+    const auto codec =
+        Codec::Create(GetParam().codec, layout, *kernels).value();
+    std::vector<float> x[2], memory[2];
     for (int end = 0; end < 2; ++end) {
-      const WireFormat format = codec->FormatFor(memory[end]);
-      sent[end].resize(codec->EncodedSize(format));
-      codec->Encode(format, x[end], memory[end], turn, sent[end]);
-      payloads[end] = {format, sent[end], turn};
-      ASSERT_TRUE(codec->Validate(payloads[end]).ok());
+      memory[end] = std::vector<float>(codec->memory_size());
+      const RngKey key =
+          RngKey(2024).Fold("shared").Fold(static_cast<uint64_t>(end));
+      for (size_t i = 0; i < layout.size(); ++i) {
+        x[end].push_back(static_cast<float>(key.Below(65, i)) - 32);
+      }
     }
-    if (turn > 0 && payloads[0].format == GetParam().format) bytes = sent[0];
-    codec->Complete(&payloads[0], &payloads[1], 0.5f, memory[0], x[0]);
-    codec->Complete(&payloads[1], &payloads[0], 0.5f, memory[1], x[1]);
+    std::vector<std::byte> bytes;
+    for (uint64_t turn = 0; turn < 4; ++turn) {
+      std::vector<std::byte> sent[2];
+      Encoded payloads[2];
+      for (int end = 0; end < 2; ++end) {
+        const WireFormat format = codec->FormatFor(memory[end]);
+        sent[end].resize(codec->EncodedSize(format));
+        codec->Encode(format, x[end], memory[end], turn, sent[end]);
+        payloads[end] = {format, sent[end], turn};
+        ASSERT_TRUE(codec->Validate(payloads[end]).ok());
+      }
+      if (turn > 0 && payloads[0].format == GetParam().format) bytes = sent[0];
+      codec->Complete(&payloads[0], &payloads[1], 0.5f, memory[0], x[0]);
+      codec->Complete(&payloads[1], &payloads[0], 0.5f, memory[1], x[1]);
+    }
+    ExpectGolden(std::string("codec_") + GetParam().file, bytes);
   }
-  ExpectGolden(std::string("codec_") + GetParam().file, bytes);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/rng.h"
+#include "algorithms/kernels/values.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/algorithms/compress/codec_testing.h"

@@ -11,9 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/kernels/values.h"
 #include "gmock/gmock.h"
 #include "tests/algorithms/compress/distributions.h"
 #include "tests/algorithms/compress/qsgd_testing.h"
+#include "tests/algorithms/kernels/device_as_host.h"
 
 namespace gossamer {
 namespace {
@@ -154,7 +156,9 @@ TEST(QsgdTest, TablesGiveTheSameBytesAndBits) {
     const QsgdCoder host = MakeQsgd(options);
     const Bytes payload = Coded(host, x, 5);
     const auto decoded = Decoded(host, payload, x.size());
-    for (const Kernels* kernels : AvailableKernels()) {
+    auto tables = AvailableKernels();
+    tables.push_back(&TestedDevice());
+    for (const Kernels* kernels : tables) {
       const QsgdCoder coder = MakeQsgd(options, Layout(), *kernels);
       EXPECT_EQ(Coded(coder, x, 5), payload) << kernels->name;
       EXPECT_EQ(Decoded(coder, payload, x.size()), decoded) << kernels->name;

@@ -9,12 +9,15 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "algorithms/base/rng.h"
 #include "algorithms/kernels/reference_kernels.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/algorithms/kernels/device_as_host.h"
 
 namespace gossamer {
 namespace {
@@ -49,9 +52,9 @@ constexpr AdamStep kStep = {.beta1 = 0.5f,
 // blocks with a tail.
 const std::vector<size_t>& Sizes() {
   static const auto& sizes = *new std::vector<size_t>{
-      0,   1,   2,   3,    4,    5,    7,    8,    9,    15,  16,
-      17,  31,  32,  33,   63,   64,   65,   127,  128,  129, 255,
-      256, 257, 300, 1000, 1024, 1151, 4095, 4096, 4097, 9000};
+      0,   1,   2,   3,    4,    5,    7,    8,    9,    15,   16,
+      17,  31,  32,  33,   63,   64,   65,   127,  128,  129,  255,
+      256, 257, 300, 1000, 1024, 1151, 4095, 4096, 4097, 9000, 21000};
   return sizes;
 }
 
@@ -126,16 +129,42 @@ std::string Name(Coding coding) {
          std::to_string(coding.levels);
 }
 
-class KernelsTest : public testing::TestWithParam<const Kernels*> {
- protected:
-  const Kernels& tested() const { return *GetParam(); }
-  const Kernels& reference() const { return ReferenceKernels(); }
+// A table of kernels; spans of a device's may begin at odd places.
+struct Tested {
+  const Kernels* table;
+  size_t misalign = 0;
+  bool device = false;
 };
 
-INSTANTIATE_TEST_SUITE_P(Tables, KernelsTest,
-                         testing::ValuesIn(AvailableKernels()),
+std::vector<Tested> AllTables() {
+  std::vector<Tested> all;
+  for (const Kernels* table : AvailableKernels()) all.push_back({table});
+  all.push_back({&TestedDevice(), 0, true});
+  all.push_back({&TestedDevice(), 1, true});
+  return all;
+}
+
+class KernelsTest : public testing::TestWithParam<Tested> {
+ protected:
+  KernelsTest() { SetMisalignment(GetParam().misalign); }
+  const Kernels& tested() const { return *GetParam().table; }
+  const Kernels& reference() const { return ReferenceKernels(); }
+  // The sizes to try; under a sanitizer a device's take long.
+  std::vector<size_t> sizes() const {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    if (GetParam().device) return {0, 1, 31, 129, 300, 4097};
+#endif
+    return Sizes();
+  }
+  // A call of a device's takes a while: of many that differ little, it makes
+  // one in so many.
+  size_t Stride(size_t stride) const { return GetParam().device ? stride : 1; }
+};
+
+INSTANTIATE_TEST_SUITE_P(Tables, KernelsTest, testing::ValuesIn(AllTables()),
                          [](const auto& info) {
-                           return std::string(info.param->name);
+                           return std::string(info.param.table->name) +
+                                  (info.param.misalign > 0 ? "Misaligned" : "");
                          });
 
 TEST(KernelsTableTest, HostIsTheFirstAndReferenceTheLast) {
@@ -146,7 +175,7 @@ TEST(KernelsTableTest, HostIsTheFirstAndReferenceTheLast) {
 }
 
 TEST_P(KernelsTest, ElementwiseBitsAreThoseOfTheReference) {
-  for (const size_t n : Sizes()) {
+  for (const size_t n : sizes()) {
     SCOPED_TRACE(n);
     const auto y = Gaussian("y", n);
     const auto run = [&](const Kernels& k) {
@@ -169,7 +198,7 @@ TEST_P(KernelsTest, ElementwiseBitsAreThoseOfTheReference) {
 }
 
 TEST_P(KernelsTest, OptimizerBitsAreThoseOfTheReference) {
-  for (const size_t n : Sizes()) {
+  for (const size_t n : sizes()) {
     SCOPED_TRACE(n);
     const auto run = [&](const Kernels& k) {
       auto x = Gaussian("x", n), m = Gaussian("m", n), p = Gaussian("p", n);
@@ -190,7 +219,7 @@ TEST_P(KernelsTest, OptimizerBitsAreThoseOfTheReference) {
 }
 
 TEST_P(KernelsTest, EncodeBitsAreThoseOfTheReference) {
-  for (const size_t n : Sizes()) {
+  for (const size_t n : sizes()) {
     for (const Coding coding : kCodings) {
       SCOPED_TRACE(testing::Message() << n << " coding " << Name(coding));
       const auto x = Difficult("x", n);
@@ -225,6 +254,7 @@ TEST_P(KernelsTest, SelectionDoesNotDependOnWhereItBegins) {
     if (kind == 1) x[i] = i % 3 == 0 ? -1.5f : 1.5f;  // ties
     if (kind == 2) x[i] *= x[i] * x[i];
     if (kind == 3) x[i] = static_cast<float>(key.Uniform(i));
+    if (kind == 4) x[i] = std::round(4 * x[i]);  // ties among larger ones
     x[i] *= std::ldexp(1.0f, static_cast<int>(key.Below(30, chunk)) - 15);
   }
   for (const uint16_t k : {1, 7, 64, 700, 4095}) {
@@ -264,8 +294,9 @@ TEST_P(KernelsTest, ApplyBitsAreThoseOfTheReferenceForEveryPairOfCodings) {
 TEST_P(KernelsTest, ExchangedRolesNegateEveryIncrement) {
   constexpr size_t kSize = 4500;
   const auto a = Gaussian("a", kSize), b = Gaussian("b", kSize);
-  for (const Coding first : kCodings) {
-    for (const Coding second : kCodings) {
+  for (size_t f = 0; f < std::size(kCodings); ++f) {
+    for (size_t g = f % Stride(5); g < std::size(kCodings); g += Stride(5)) {
+      const Coding first = kCodings[f], second = kCodings[g];
       const CodedArray at = Encoded(tested(), first, a);
       const CodedArray bt = Encoded(tested(), second, b);
       const CodedSpan as = at.span(), bs = bt.span();
@@ -286,10 +317,10 @@ TEST_P(KernelsTest, ExchangedRolesNegateEveryIncrement) {
 }
 
 TEST_P(KernelsTest, AllWithinSeesOneLargeValueAnywhere) {
-  for (const size_t n : Sizes()) {
+  for (const size_t n : sizes()) {
     std::vector<float> x(n, -2.5f);
     EXPECT_TRUE(tested().all_within(2.5f, x)) << n;
-    for (size_t i = 0; i<n; i += n> 300 ? 61 : 1) {
+    for (size_t i = 0; i<n; i += n> 300 ? Stride(17) * 61 : Stride(13)) {
       for (const float bad :
            {2.5000002f, -1e30f, std::numeric_limits<float>::quiet_NaN()}) {
         const float good = std::exchange(x[i], bad);
@@ -302,10 +333,10 @@ TEST_P(KernelsTest, AllWithinSeesOneLargeValueAnywhere) {
 
 TEST_P(KernelsTest, AllFiniteSeesOneBadValueAnywhere) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  for (const size_t n : Sizes()) {
+  for (const size_t n : sizes()) {
     auto x = Difficult("x", n);
     EXPECT_TRUE(tested().all_finite(x)) << n;
-    for (size_t i = 0; i<n; i += n> 300 ? 61 : 1) {
+    for (size_t i = 0; i<n; i += n> 300 ? Stride(17) * 61 : Stride(13)) {
       for (const float bad :
            {kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN(),
             -std::numeric_limits<float>::signaling_NaN()}) {
@@ -318,7 +349,7 @@ TEST_P(KernelsTest, AllFiniteSeesOneBadValueAnywhere) {
 }
 
 TEST_P(KernelsTest, LargestOfChunksIsThatOfTheReference) {
-  for (const size_t n : Sizes()) {
+  for (const size_t n : sizes()) {
     for (const size_t chunk : {2, 3, 8, 16, 50, 65, 100, 500, 65536}) {
       SCOPED_TRACE(testing::Message() << n << " in chunks of " << chunk);
       auto x = Difficult("x", n), y = Difficult("y", n);
@@ -342,7 +373,7 @@ TEST_P(KernelsTest, LargestOfChunksIsThatOfTheReference) {
 }
 
 TEST_P(KernelsTest, WhatReachesABoundIsThatOfTheReference) {
-  for (const size_t n : Sizes()) {
+  for (const size_t n : sizes()) {
     for (const size_t chunk : {1, 3, 8, 50, 65, 500}) {
       SCOPED_TRACE(testing::Message() << n << " in chunks of " << chunk);
       const auto x = Difficult("x", n), y = Gaussian("y", n);
@@ -370,7 +401,7 @@ TEST_P(KernelsTest, WhatReachesABoundIsThatOfTheReference) {
 }
 
 TEST_P(KernelsTest, SquaredNormHasOneOrderOfSummation) {
-  for (const size_t n : Sizes()) {
+  for (const size_t n : sizes()) {
     const auto x = Gaussian("x", n);
     const double got = tested().squared_norm(x);
     EXPECT_EQ(std::bit_cast<uint64_t>(got),
@@ -379,8 +410,200 @@ TEST_P(KernelsTest, SquaredNormHasOneOrderOfSummation) {
     for (const float v : x) exact += static_cast<long double>(v) * v;
     EXPECT_NEAR(got, static_cast<double>(exact), 1e-12 * (1 + n));
   }
+  // Chunks of 4096, added pairwise, neighbours first: seven are ((0+1) + (2+3))
+  // + ((4+5) + 6).
+  const auto x = Gaussian("chunks", 7 * kNormChunk - 5);
+  const auto chunk = [&](size_t i) {
+    const std::span<const float> all = x;
+    const size_t at = i * kNormChunk;
+    return tested().squared_norm(
+        all.subspan(at, std::min(kNormChunk, x.size() - at)));
+  };
+  EXPECT_EQ(tested().squared_norm(x),
+            ((chunk(0) + chunk(1)) + (chunk(2) + chunk(3))) +
+                ((chunk(4) + chunk(5)) + chunk(6)));
   const std::vector<float> huge(100, std::numeric_limits<float>::max());
   EXPECT_TRUE(std::isfinite(tested().squared_norm(huge)));
+}
+
+// The stored scale is rounded to 8 bits, which hides the order of a sum unless
+// it decides at the edge between two scales.
+TEST_P(KernelsTest, SumsOfABlockHaveOneOrder) {
+  constexpr float kEdge = 0x1p24f + 0x1p16f;
+  for (size_t lane = 0; lane < kSumLanes; ++lane) {
+    for (const Coding coding : {Coding::kSign, Coding::kLm2}) {
+      std::vector<float> x(kBlockSize);
+      const size_t places[] = {lane, lane + 16, lane + 32, lane + 48};
+      // Each small value is lost beside the large one, but not their sum.
+      x[places[0]] = 0.9f, x[places[2]] = kEdge, x[places[3]] = 0.9f;
+      const CodedArray in_order = Encoded(tested(), coding, x);
+      EXPECT_EQ(in_order, Encoded(reference(), coding, x));
+      if (coding.kind != Coding::kSign) continue;
+      std::swap(x[places[2]], x[places[3]]);
+      const CodedArray exchanged = Encoded(tested(), coding, x);
+      EXPECT_EQ(exchanged, Encoded(reference(), coding, x));
+      EXPECT_NE(in_order.scales, exchanged.scales);
+    }
+  }
+  // The lanes are added halves first: 0 and 8 before 0 and 1.
+  std::vector<float> near(kBlockSize), far(kBlockSize);
+  near[0] = 0.9f, near[1] = 0.9f, near[8] = kEdge;
+  far[0] = 0.9f, far[8] = 0.9f, far[1] = kEdge;
+  const CodedArray apart = Encoded(tested(), Coding::kSign, near);
+  const CodedArray together = Encoded(tested(), Coding::kSign, far);
+  EXPECT_EQ(apart, Encoded(reference(), Coding::kSign, near));
+  EXPECT_EQ(together, Encoded(reference(), Coding::kSign, far));
+  EXPECT_NE(apart.scales, together.scales);
+}
+
+// Values of one kind each, all finite.
+enum class Values {
+  kNormal,
+  kDenormal,
+  kHuge,    // around 2^123, so that differences and steps overflow
+  kSparse,  // most are zero
+  kWide,    // exponents from −100 to 100
+  kTies,    // halves, which codes round to even
+  kAnyBits,
+  kNegativeZero,
+};
+std::vector<float> ValuesOf(Values kind, std::string_view name, size_t n) {
+  std::vector<float> values = Gaussian(name, n);
+  const RngKey key = RngKey(13).Fold(name);
+  for (size_t i = 0; i < n; ++i) {
+    float& v = values[i];
+    switch (kind) {
+      case Values::kNormal:
+        break;
+      case Values::kDenormal:
+        v *= 1e-38f;
+        break;
+      case Values::kHuge:
+        v *= 1e37f;
+        break;
+      case Values::kSparse:
+        if (key.Below(7, i) != 0) v = 0;
+        break;
+      case Values::kWide:
+        v = std::ldexp(v, static_cast<int>(key.Below(201, i)) - 100);
+        break;
+      case Values::kTies:
+        v = static_cast<float>(key.Below(31, i)) * 0.5f - 7.5f;
+        break;
+      case Values::kAnyBits:
+        v = std::bit_cast<float>(static_cast<uint32_t>(key.Bits(i)));
+        if (!std::isfinite(v)) v = 0x1p-149f;
+        break;
+      case Values::kNegativeZero:
+        v = -0.0f;
+        break;
+    }
+  }
+  return values;
+}
+constexpr Values kEveryKind[] = {
+    Values::kNormal, Values::kDenormal, Values::kHuge,    Values::kSparse,
+    Values::kWide,   Values::kTies,     Values::kAnyBits, Values::kNegativeZero,
+};
+
+// The sign and the payload of a NaN are a machine's own.
+std::vector<float> WithOneNan(std::vector<float> values) {
+  for (float& v : values) {
+    if (std::isnan(v)) v = std::numeric_limits<float>::quiet_NaN();
+  }
+  return values;
+}
+
+TEST_P(KernelsTest, EveryKindOfValueIsCodedAsByTheReference) {
+  for (const Values kind : kEveryKind) {
+    for (const size_t n : {1, 127, 128, 300, 4133}) {
+      if (n > 300 && static_cast<size_t>(kind) % Stride(4) != 0) continue;
+      const auto x = ValuesOf(kind, "x", n), other = ValuesOf(kind, "other", n);
+      for (const Coding coding : kCodings) {
+        SCOPED_TRACE(testing::Message()
+                     << "kind " << static_cast<int>(kind) << " coding "
+                     << Name(coding) << " of " << n);
+        const auto run = [&](const Kernels& k) {
+          // Replicas of finite values stay finite only within kMaxMagnitude.
+          auto replica = other;
+          k.scale(1e-8f, replica);
+          CodedArray coded(coding, n);
+          k.encode(coding, x, replica, kKey, coded.scales.data(),
+                   coded.codes.data());
+          const CodedArray mine = Encoded(k, coding, other);
+          const CodedSpan theirs_span = coded.span(), my_span = mine.span();
+          auto difference = Gaussian("difference", n), sum = x;
+          k.apply(&theirs_span, &my_span, 0.3f, difference, sum);
+          sum = WithOneNan(std::move(sum));
+          sum.insert(sum.end(), replica.begin(), replica.end());
+          sum.insert(sum.end(), difference.begin(), difference.end());
+          return std::tuple(coded, mine, sum);
+        };
+        const auto [coded, mine, values] = run(tested());
+        const auto [coded2, mine2, values2] = run(reference());
+        EXPECT_EQ(coded, coded2);
+        EXPECT_EQ(mine, mine2);
+        EXPECT_TRUE(SameBits(values, values2));
+      }
+    }
+  }
+}
+
+TEST_P(KernelsTest, EveryKindOfValueIsSteppedAsByTheReference) {
+  for (const Values kind : kEveryKind) {
+    for (const size_t n : {1, 63, 300, 2051}) {
+      SCOPED_TRACE(testing::Message()
+                   << "kind " << static_cast<int>(kind) << " of " << n);
+      const auto g = ValuesOf(kind, "g", n);
+      const auto run = [&](const Kernels& k) {
+        auto x = ValuesOf(kind, "x", n), m = ValuesOf(kind, "m", n);
+        auto v = ValuesOf(kind, "v", n), p = ValuesOf(kind, "p", n);
+        k.oadam(kStep, g, m, v, p, x);
+        k.adam(kStep, g, m, v, x);
+        k.compensated_axpy(0.7f, g, x, p);
+        k.ema(0.01f, x, m);
+        k.optimistic(0.02f, 0.01f, g, p, x);
+        k.axpy(-0.3f, m, x);
+        std::vector<float> all = x;
+        for (const auto* state : {&m, &v, &p}) {
+          all.insert(all.end(), state->begin(), state->end());
+        }
+        return WithOneNan(std::move(all));
+      };
+      EXPECT_TRUE(SameBits(run(tested()), run(reference())));
+      EXPECT_EQ(std::bit_cast<uint64_t>(tested().squared_norm(g)),
+                std::bit_cast<uint64_t>(reference().squared_norm(g)));
+    }
+  }
+}
+
+TEST_P(KernelsTest, ProductsOfMatricesAreThoseOfTheReference) {
+  for (const size_t rows : {1, 2, 5}) {
+    for (const size_t columns : sizes()) {
+      if (columns > 1000) continue;
+      SCOPED_TRACE(testing::Message() << rows << " × " << columns);
+      const auto u = Gaussian("u", rows), v = Gaussian("v", columns);
+      const auto run = [&](const Kernels& k) {
+        auto matrix = Gaussian("matrix", rows * columns);
+        k.add_outer(0.3f, u, v, matrix);
+        std::vector<float> of_rows(rows), of_columns(columns);
+        k.product(matrix, v, of_rows);
+        k.transposed_product(matrix, u, of_columns);
+        matrix.insert(matrix.end(), of_rows.begin(), of_rows.end());
+        matrix.insert(matrix.end(), of_columns.begin(), of_columns.end());
+        return matrix;
+      };
+      const auto got = run(tested());
+      EXPECT_TRUE(SameBits(got, run(reference())));
+      for (size_t r = 0; r < rows; ++r) {
+        double exact = 0;
+        for (size_t c = 0; c < columns; ++c) {
+          exact += double{got[r * columns + c]} * v[c];
+        }
+        EXPECT_NEAR(got[rows * columns + r], exact, 1e-5 * (1 + columns));
+      }
+    }
+  }
 }
 
 TEST_P(KernelsTest, ValidSeesOneBadCodeAnywhere) {
@@ -388,7 +611,7 @@ TEST_P(KernelsTest, ValidSeesOneBadCodeAnywhere) {
     for (const Coding coding : kCodings) {
       CodedArray coded = Encoded(tested(), coding, Difficult("x", n));
       EXPECT_TRUE(tested().valid(coding, n, coded.codes));
-      for (size_t i = 0; i < coded.codes.size(); ++i) {
+      for (size_t i = 0; i < coded.codes.size(); i += Stride(29)) {
         const std::byte good = coded.codes[i];
         for (int value = 0; value < 256; value += i % 13 == 0 ? 1 : 8) {
           coded.codes[i] = static_cast<std::byte>(value);
@@ -432,6 +655,71 @@ TEST_P(KernelsTest, ValidWithinSeesOneValueAnywhere) {
         EXPECT_EQ(tested().valid_within(coding, kSize, values, 2.0f),
                   value == 2.0f);
         EXPECT_TRUE(tested().valid_within(coding, kSize, values, 2.5f));
+      }
+    }
+  }
+}
+
+// Functions that a device has alone, against what the host does of them.
+class DeviceOnlyTest : public testing::TestWithParam<size_t> {
+ protected:
+  DeviceOnlyTest() {
+    TestedDevice();
+    SetMisalignment(GetParam());
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Alignments, DeviceOnlyTest, testing::Values(0, 1));
+
+TEST_P(DeviceOnlyTest, UnitIsTheChangeOfLengthOne) {
+  for (const Values kind : kEveryKind) {
+    for (const size_t n : {1, 50, 4096, 9000}) {
+      const auto change = ValuesOf(kind, "change", n);
+      std::vector<float> unit(n), expected(n);
+      UnitOnDevice(change, unit);
+      uint32_t place = 0;
+      ReferenceKernels().largest(n, change, {}, {&place, 1});
+      const double scale =
+          UnitScale(ReferenceKernels().squared_norm(change), change[place]);
+      for (size_t i = 0; i < n; ++i) {
+        expected[i] = static_cast<float>(change[i] * scale);
+      }
+      EXPECT_TRUE(SameBits(unit, expected));
+      if (kind == Values::kNormal) {
+        EXPECT_NEAR(ReferenceKernels().squared_norm(unit), 1, 1e-5);
+        EXPECT_GT(unit[place], 0);
+      }
+    }
+  }
+}
+
+TEST_P(DeviceOnlyTest, ScalesAndPaddingAreCheckedAsByTheHost) {
+  for (const size_t n : {1, 7, 128, 300, 4200}) {
+    for (const Coding coding : kCodings) {
+      SCOPED_TRACE(testing::Message() << n << " coding " << Name(coding));
+      CodedArray coded = Encoded(ReferenceKernels(), coding, Gaussian("x", n));
+      EXPECT_TRUE(ScalesAreValidOnDevice(n, coded.span()));
+      uint32_t largest = 0;
+      for (size_t i = 0; i < coded.scales.size(); i += 2) {
+        largest =
+            std::max<uint32_t>(largest, LoadAs<uint16_t>(&coded.scales[i]));
+        for (const uint16_t bits : {0x8000, 0x7f80, 0x0001, 0x7fff}) {
+          if (i % 6 != 0) continue;
+          const auto good = LoadAs<uint16_t>(&coded.scales[i]);
+          StoreAs(bits, &coded.scales[i]);
+          EXPECT_FALSE(ScalesAreValidOnDevice(n, coded.span())) << bits;
+          StoreAs(good, &coded.scales[i]);
+        }
+      }
+      EXPECT_EQ(LargestScaleOnDevice(n, coded.span()), largest);
+      const size_t end = coded.codes.size();
+      for (size_t i = end - std::min<size_t>(end, 20); i < end; ++i) {
+        for (const auto bit :
+             {std::byte{1}, std::byte{0x10}, std::byte{0x80}}) {
+          coded.codes[i] ^= bit;
+          EXPECT_EQ(ScalesAreValidOnDevice(n, coded.span()),
+                    PaddingIsZero(coding, n, coded.codes.data()));
+          coded.codes[i] ^= bit;
+        }
       }
     }
   }

@@ -1,0 +1,116 @@
+#include "runtime/device/cuda_library.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace gossamer {
+namespace {
+
+constexpr char kLibrary[] = "libgossamer_cuda.so";
+
+// The first of `paths` that opens; else what the linker says of the last that
+// is there, which names the library that it lacks.
+absl::StatusOr<void*> OpenFirst(const std::vector<std::string>& paths,
+                                int flags) {
+  std::string reason;
+  for (const std::string& path : paths) {
+    if (void* const handle = ::dlopen(path.c_str(), flags)) return handle;
+    const std::string error = ::dlerror();
+    std::error_code ignored;
+    if (reason.empty() || std::filesystem::exists(path, ignored)) {
+      reason = error;
+    }
+  }
+  return absl::FailedPreconditionError(reason);
+}
+
+// A library of PyPI's packages, which come with torch: first where the loader
+// looks, as with LD_LIBRARY_PATH, then where the build has found torch.
+std::vector<std::string> PlacesOf(const std::string& folder,
+                                  const std::string& name) {
+  std::vector<std::string> places = {name};
+#if defined(GOSSAMER_TORCH_SITE)
+  places.push_back(absl::StrCat(GOSSAMER_TORCH_SITE, "/", folder, "/", name));
+#endif
+  return places;
+}
+
+}  // namespace
+
+absl::StatusOr<const CudaLibrary*> OpenCudaLibraryAt(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    return absl::NotFoundError(absl::StrCat(
+        path,
+        " is not there: this build has no CUDA; run deploy/setup.sh "
+        "--for cuda and build preset cuda"));
+  }
+  void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const std::string reason = ::dlerror();
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot open ", path, ": ", reason));
+  }
+  auto* const function = reinterpret_cast<CudaLibraryFunction*>(
+      ::dlsym(handle, kCudaLibraryFunction));
+  const CudaLibrary* const library = function != nullptr ? function() : nullptr;
+  if (library == nullptr ||
+      std::string_view(library->version) !=
+          std::string_view(GOSSAMER_VERSION) ||
+      library->kernels_size != sizeof(DeviceKernels) ||
+      library->calls_size != sizeof(DeviceCalls)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        path, " is of another version of gossamer than this program (",
+        GOSSAMER_VERSION, "): build both together, preset cuda"));
+  }
+  return library;
+}
+
+absl::StatusOr<const CudaLibrary*> OpenCudaLibrary() {
+  static const auto& library = *new absl::StatusOr<const CudaLibrary*>([] {
+    std::error_code error;
+    const std::filesystem::path self =
+        std::filesystem::read_symlink("/proc/self/exe", error);
+    return OpenCudaLibraryAt((self.parent_path() / kLibrary).string());
+  }());
+  return library;
+}
+
+absl::Status OpenTorchCuda() {
+  // Global, so that the half finds the classes of libtorch_cpu, which it
+  // registers itself with.
+  const auto handle = OpenFirst(PlacesOf("torch/lib", "libtorch_cuda.so"),
+                                RTLD_NOW | RTLD_GLOBAL);
+  if (handle.ok()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "torch's CUDA half does not open: ", handle.status().message(),
+      "; deploy/setup.sh --for cuda brings its libraries"));
+}
+
+absl::StatusOr<std::string> NcclVersion() {
+  const auto handle =
+      OpenFirst(PlacesOf("nvidia/nccl/lib", "libnccl.so.2"), RTLD_LAZY);
+  if (!handle.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("NCCL does not open: ", handle.status().message(),
+                     "; deploy/setup.sh --for cuda brings it"));
+  }
+  auto* const ask =
+      reinterpret_cast<int (*)(int*)>(::dlsym(*handle, "ncclGetVersion"));
+  int version = 0;
+  if (ask == nullptr || ask(&version) != 0) {
+    return absl::FailedPreconditionError("NCCL does not tell its version");
+  }
+  // 22809 is 2.28.9.
+  return absl::StrCat(version / 10000, ".", version % 10000 / 100, ".",
+                      version % 100);
+}
+
+}  // namespace gossamer

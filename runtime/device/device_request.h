@@ -1,0 +1,49 @@
+// The device that a configuration asks for, as text, and the one that it gets.
+//
+// Knows nothing of kernels or peers.
+
+#ifndef GOSSAMER_RUNTIME_DEVICE_DEVICE_REQUEST_H_
+#define GOSSAMER_RUNTIME_DEVICE_DEVICE_REQUEST_H_
+
+#include <string>
+#include <string_view>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "algorithms/kernels/cuda/library.h"
+#include "algorithms/kernels/device_span.h"
+
+namespace gossamer {
+
+struct DeviceRequest {
+  enum Kind { kAuto, kCpu, kCuda };
+  friend bool operator==(const DeviceRequest&, const DeviceRequest&) = default;
+
+  Kind kind = kCpu;
+  int index = 0;  // of kCuda
+};
+
+// "auto", "cpu", "cuda" (the first GPU) or "cuda:N"; kInvalidArgument says what
+// may be written.
+absl::StatusOr<DeviceRequest> ParseDeviceRequest(std::string_view text);
+
+struct ChosenDevice {
+  Device device = {};
+  const CudaLibrary* library = nullptr;  // null on the host
+  std::string why = "";  // of `auto` on the host: what a GPU would need
+};
+
+// `open` gives the library, and is called unless the request is for the host.
+// kFailedPrecondition if a GPU is demanded and cannot be had: what is missing
+// and what to do.
+absl::StatusOr<ChosenDevice> ChooseDevice(
+    const DeviceRequest& request,
+    absl::FunctionRef<absl::StatusOr<const CudaLibrary*>()> open);
+
+// kFailedPrecondition unless the driver is there and new enough and has a GPU
+// of this number.
+absl::Status CheckCudaDevice(const DeviceCalls& calls, int index);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_DEVICE_DEVICE_REQUEST_H_
