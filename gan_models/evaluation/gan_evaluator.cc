@@ -5,7 +5,9 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
@@ -16,7 +18,16 @@ namespace gossamer {
 namespace {
 
 constexpr int kBatch = 64;
-constexpr int kColumns = 8;  // of a grid
+constexpr int kPiece = 2 * kBatch;  // examples that are in memory at once
+constexpr int kColumns = 8;         // of a grid
+
+// A sink that keeps all, for pictures of few.
+auto Into(std::vector<float>& all) {
+  return [&all](std::span<const float> piece) {
+    all.insert(all.end(), piece.begin(), piece.end());
+    return absl::OkStatus();
+  };
+}
 
 // The classes in turns, from example `first` on.
 std::vector<int64_t> Balanced(int64_t first, int count, int classes) {
@@ -36,18 +47,6 @@ at::Tensor Latents(RngKey key, int count, int latent,
   storage.resize(static_cast<size_t>(count) * latent);
   key.FillGaussian(storage);
   return at::from_blob(storage.data(), {count, latent});
-}
-
-void Append(const Features& piece, Features& to) {
-  to.dimension = piece.dimension;
-  to.values.insert(to.values.end(), piece.values.begin(), piece.values.end());
-}
-
-absl::Status Append(const absl::StatusOr<Extracted>& piece, Extracted& to) {
-  GOSSAMER_RETURN_IF_ERROR(piece.status());
-  Append(piece->features, to.features);
-  Append(piece->logits, to.logits);
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -84,7 +83,7 @@ GanEvaluator::GanEvaluator(std::unique_ptr<Network> generator,
       example_shape_(std::move(example_shape)),
       data_(std::move(data)),
       latent_(network.latent),
-      classes_(std::max(1, network.classes)),
+      classes_(network.classes),
       samples_(samples),
       threads_(threads),
       extractor_(RandomConvolutionFeatures()),
@@ -159,27 +158,14 @@ std::vector<int64_t> GanEvaluator::LabelsForScore(int count) const {
   return labels;
 }
 
-absl::StatusOr<std::vector<float>> GanEvaluator::Generate(
-    std::span<const float> generator, RngKey key, int count) {
-  return GenerateOf(LabelsForScore(count), generator, key);
+absl::Status GanEvaluator::Generate(std::span<const float> generator,
+                                    RngKey key, int count, Sink sink) {
+  return GenerateOf(LabelsForScore(count), generator, key, sink);
 }
 
-absl::StatusOr<std::vector<float>> GanEvaluator::GenerateOf(
-    std::span<const int64_t> labels, std::span<const float> generator,
-    RngKey key) {
-  std::vector<float> all;
-  GOSSAMER_RETURN_IF_ERROR(GeneratePieces(
-      labels, generator, key, labels.size(), [&](std::span<const float> piece) {
-        all.assign(piece.begin(), piece.end());
-        return absl::OkStatus();
-      }));
-  return all;
-}
-
-absl::Status GanEvaluator::GeneratePieces(std::span<const int64_t> labels,
-                                          std::span<const float> generator,
-                                          RngKey key, size_t at_once,
-                                          const Take& take) {
+absl::Status GanEvaluator::GenerateOf(std::span<const int64_t> labels,
+                                      std::span<const float> generator,
+                                      RngKey key, Sink sink) {
   UseThreads(threads_);
   const auto count = static_cast<int>(labels.size());
   return GuardTorch([&]() -> absl::Status {
@@ -199,81 +185,61 @@ absl::Status GanEvaluator::GeneratePieces(std::span<const int64_t> labels,
               .contiguous();
       const float* const values = batch.const_data_ptr<float>();
       examples.insert(examples.end(), values, values + batch.numel());
-      if (examples.size() >= at_once * example_size() || begin + n == count) {
-        GOSSAMER_RETURN_IF_ERROR(take(examples));
-        examples.clear();
+      if (examples.size() < kPiece * example_size() && begin + n < count) {
+        continue;
       }
+      GOSSAMER_RETURN_IF_ERROR(sink(examples));
+      examples.clear();
     }
     return absl::OkStatus();
   });
 }
 
-absl::StatusOr<std::vector<float>> GanEvaluator::HeldOut(
-    int64_t at_most) const {
+absl::Status GanEvaluator::HeldOut(int64_t at_most, Sink sink) const {
   const int64_t count =
       data_ == nullptr ? 0 : std::min(at_most, data_->held_out_size());
   if (count == 0) {
     return absl::FailedPreconditionError(
         "there are no held-out examples of these classes to compare with");
   }
-  std::vector<float> examples(count * example_size());
-  data_->FillHeldOut(0, examples);
-  return examples;
-}
-
-absl::StatusOr<Extracted> GanEvaluator::ExtractHeldOut(
-    const FeatureExtractor& extractor) const {
-  const int64_t count = data_ == nullptr ? 0 : data_->held_out_size();
-  if (count == 0) return HeldOut(0).status();
-  Extracted all;
-  std::vector<float> piece;
-  for (int64_t begin = 0; begin < count; begin += kImagesAtOnce) {
-    piece.resize(std::min<int64_t>(kImagesAtOnce, count - begin) *
-                 example_size());
-    data_->FillHeldOut(begin, piece);
-    GOSSAMER_RETURN_IF_ERROR(Append(extractor.Extract(piece, side()), all));
+  std::vector<float> examples;
+  for (int64_t begin = 0; begin < count; begin += kPiece) {
+    examples.resize(std::min<int64_t>(kPiece, count - begin) * example_size());
+    data_->FillHeldOut(begin, examples);
+    GOSSAMER_RETURN_IF_ERROR(sink(examples));
   }
-  return all;
+  return absl::OkStatus();
 }
 
-absl::StatusOr<Extracted> GanEvaluator::ExtractGenerated(
-    const FeatureExtractor& extractor, std::span<const float> generator,
-    RngKey key, int count) {
-  Extracted all;
-  GOSSAMER_RETURN_IF_ERROR(
-      GeneratePieces(LabelsForScore(count), generator, key, kImagesAtOnce,
-                     [&](std::span<const float> piece) {
-                       return Append(extractor.Extract(piece, side()), all);
-                     }));
-  return all;
+absl::Status GanEvaluator::Extract(std::span<const float> examples,
+                                   Extracted& to) const {
+  if (images()) return extractor_->Extract(examples, side(), to);
+  Features& points = to.features;
+  points.dimension = 2;
+  points.values.insert(points.values.end(), examples.begin(), examples.end());
+  return absl::OkStatus();
 }
 
 absl::StatusOr<double> GanEvaluator::Score(std::span<const float> generator,
                                            RngKey key) {
   UseThreads(threads_);
-  if (!images()) return ScorePoints(generator, key);
   // The held-out examples do not change, so their features are computed once.
-  if (real_.dimension == 0) {
-    GOSSAMER_ASSIGN_OR_RETURN(Extracted real, ExtractHeldOut(*extractor_));
-    real_ = std::move(real.features);
-  }
-  GOSSAMER_ASSIGN_OR_RETURN(
-      const Extracted fake,
-      ExtractGenerated(*extractor_, generator, key, samples_));
-  return FrechetDistance(real_, fake.features);
-}
-
-absl::StatusOr<double> GanEvaluator::ScorePoints(
-    std::span<const float> generator, RngKey key) {
   if (real_.dimension == 0) {
     // The energy distance compares all pairs, so as many points as are
     // generated suffice.
-    GOSSAMER_ASSIGN_OR_RETURN(std::vector<float> points, HeldOut(samples_));
-    real_ = Features{2, std::move(points)};
+    constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+    Extracted real;
+    GOSSAMER_RETURN_IF_ERROR(
+        HeldOut(images() ? kAll : samples_,
+                [&](auto piece) { return Extract(piece, real); }));
+    real_ = std::move(real.features);
   }
-  GOSSAMER_ASSIGN_OR_RETURN(std::vector<float> points,
-                            Generate(generator, key, samples_));
-  return EnergyDistance(real_, Features{2, std::move(points)});
+  Extracted fake;
+  GOSSAMER_RETURN_IF_ERROR(Generate(generator, key, samples_, [&](auto piece) {
+    return Extract(piece, fake);
+  }));
+  return images() ? FrechetDistance(real_, fake.features)
+                  : EnergyDistance(real_, fake.features);
 }
 
 absl::Status GanEvaluator::WriteSamples(std::span<const float> generator,
@@ -283,15 +249,15 @@ absl::Status GanEvaluator::WriteSamples(std::span<const float> generator,
     // samples that stray.
     constexpr int kPoints = 1000, kSize = 480;
     constexpr double kExtent = 3;
-    GOSSAMER_ASSIGN_OR_RETURN(const std::vector<float> reference,
-                              HeldOut(kPoints));
-    GOSSAMER_ASSIGN_OR_RETURN(const std::vector<float> points,
-                              Generate(generator, key, kPoints));
+    std::vector<float> reference, points;
+    GOSSAMER_RETURN_IF_ERROR(HeldOut(kPoints, Into(reference)));
+    GOSSAMER_RETURN_IF_ERROR(Generate(generator, key, kPoints, Into(points)));
     return WritePng(Scatter(reference, points, kExtent, kSize), path);
   }
+  std::vector<float> images;
   if (!conditional()) {
-    GOSSAMER_ASSIGN_OR_RETURN(const std::vector<float> images,
-                              Generate(generator, key, kColumns * kColumns));
+    GOSSAMER_RETURN_IF_ERROR(
+        Generate(generator, key, kColumns * kColumns, Into(images)));
     return WriteGrid(images, path);
   }
   // A row for each class, or for some of many, evenly spaced.
@@ -301,8 +267,7 @@ absl::Status GanEvaluator::WriteSamples(std::span<const float> generator,
   for (int64_t row = 0; row < rows; ++row) {
     labels.insert(labels.end(), kColumns, row * classes_ / rows);
   }
-  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<float> images,
-                            GenerateOf(labels, generator, key));
+  GOSSAMER_RETURN_IF_ERROR(GenerateOf(labels, generator, key, Into(images)));
   return WriteGrid(images, path);
 }
 
@@ -319,8 +284,8 @@ absl::Status GanEvaluator::WriteSamplesOf(int64_t label,
                      classes_, "; they count from 0"));
   }
   const std::vector<int64_t> labels(kColumns * kColumns, label);
-  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<float> images,
-                            GenerateOf(labels, generator, key));
+  std::vector<float> images;
+  GOSSAMER_RETURN_IF_ERROR(GenerateOf(labels, generator, key, Into(images)));
   return WriteGrid(images, path);
 }
 

@@ -7,13 +7,13 @@
 #define GOSSAMER_GAN_MODELS_EVALUATION_GAN_EVALUATOR_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "algorithms/game/game.h"
@@ -51,31 +51,27 @@ class GanEvaluator : public Evaluator {
   bool conditional() const { return generator_->conditional(); }
   // Pixels of an image's side; 2 for points.
   int side() const { return static_cast<int>(example_shape_.back()); }
-  // `count` examples, one after the other.  BatchNorm's statistics and spectral
-  // norms are estimated anew for these parameters first: running ones belong to
-  // the parameters of the steps they were gathered over, not to an average.
-  // Classes of a conditional generator have the held-out examples' shares, or
-  // equal ones without data.
-  absl::StatusOr<std::vector<float>> Generate(std::span<const float> generator,
-                                              RngKey key, int count);
-  // One example for each label; of a conditional generator.
-  absl::StatusOr<std::vector<float>> GenerateOf(
-      std::span<const int64_t> labels, std::span<const float> generator,
-      RngKey key);
+  // Takes some whole examples, until the call returns.
+  using Sink = absl::FunctionRef<absl::Status(std::span<const float>)>;
+  // Gives `count` examples to `sink`, at most 128 at once: a score's do not
+  // fit into memory.  BatchNorm's statistics and spectral norms are estimated
+  // anew for these parameters first: running ones belong to the parameters of
+  // the steps they were gathered over, not to an average.  Classes of a
+  // conditional generator have the held-out examples' shares, or equal ones
+  // without data.
+  absl::Status Generate(std::span<const float> generator, RngKey key, int count,
+                        Sink sink);
+  // The same, one example for each label; of a conditional generator.
+  absl::Status GenerateOf(std::span<const int64_t> labels,
+                          std::span<const float> generator, RngKey key,
+                          Sink sink);
   // WriteSamples() of one class; the labels that a model knows are below
   // `classes`.  kInvalidArgument: another label, or an unconditional model.
   absl::Status WriteSamplesOf(int64_t label, std::span<const float> generator,
                               RngKey key, const std::string& path);
-  // Features of all held-out images, and of `count` generated ones.  Images are
-  // made and dropped in pieces: memory does not grow with their number.
-  absl::StatusOr<Extracted> ExtractHeldOut(
-      const FeatureExtractor& extractor) const;
-  absl::StatusOr<Extracted> ExtractGenerated(const FeatureExtractor& extractor,
-                                             std::span<const float> generator,
-                                             RngKey key, int count);
-  // The held-out examples, the first `at_most` of them.  kFailedPrecondition
-  // if there are none.
-  absl::StatusOr<std::vector<float>> HeldOut(int64_t at_most) const;
+  // Gives the held-out examples, the first `at_most` of them, to `sink` in the
+  // same way.  kFailedPrecondition if there are none.
+  absl::Status HeldOut(int64_t at_most, Sink sink) const;
 
  private:
   GanEvaluator(std::unique_ptr<Network> generator,
@@ -87,13 +83,8 @@ class GanEvaluator : public Evaluator {
   std::vector<int64_t> LabelsForScore(int count) const;
   absl::Status WriteGrid(std::span<const float> images,
                          const std::string& path) const;
-  using Take = std::function<absl::Status(std::span<const float>)>;
-  // Gives `take` the generated examples in pieces of `at_once`.
-  absl::Status GeneratePieces(std::span<const int64_t> labels,
-                              std::span<const float> generator, RngKey key,
-                              size_t at_once, const Take& take);
-  absl::StatusOr<double> ScorePoints(std::span<const float> generator,
-                                     RngKey key);
+  // Appends what a score compares of the examples.
+  absl::Status Extract(std::span<const float> examples, Extracted& to) const;
   size_t example_size() const;
 
   const std::unique_ptr<Network> generator_;

@@ -15,6 +15,7 @@ namespace {
 constexpr char kExamples[] = R"(examples:
   gossamer evaluate --run runs/quickstart                # the mean of all peers
   gossamer evaluate --run runs/quickstart --of 1 --samples 4096 --json
+  gossamer evaluate --run runs/cifar10 --inception inception.pt --samples 50000
 
 Without --inception the score is a proxy: comparable between runs of this
 program on the same data, and with nothing else.  The JSON is that of
@@ -68,7 +69,8 @@ void AddEvaluate(Command& program) {
                     "folder of the data; the run's if not given",
                     {.value_name = "DIR"});
   command.AddOption("--inception", &options->inception,
-                    "TorchScript features for a true FID",
+                    "TorchScript features for a true FID; deploy/inception.py "
+                    "makes it",
                     {.value_name = "FILE"});
   command.AddOption("--samples", &options->samples,
                     "generated images; the run's evaluation.samples if not "

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <span>
 #include <system_error>
@@ -177,12 +178,17 @@ absl::StatusOr<Comparison> Extract(const EvaluateSpec& spec,
         LoadTorchScriptFeatures(spec.inception, spec.inception_size));
   }
   Comparison c;
+  const int side = evaluator.side();
   // All held-out images count: the score depends on their number.
-  GOSSAMER_ASSIGN_OR_RETURN(c.real, evaluator.ExtractHeldOut(*extractor));
-  GOSSAMER_ASSIGN_OR_RETURN(
-      c.fake, evaluator.ExtractGenerated(*extractor, generator,
-                                         RngKey(spec.seed).Fold("evaluate"),
-                                         spec.gan.evaluation_samples));
+  GOSSAMER_RETURN_IF_ERROR(evaluator.HeldOut(
+      std::numeric_limits<int64_t>::max(), [&](std::span<const float> piece) {
+        return extractor->Extract(piece, side, c.real);
+      }));
+  GOSSAMER_RETURN_IF_ERROR(evaluator.Generate(
+      generator, RngKey(spec.seed).Fold("evaluate"),
+      spec.gan.evaluation_samples, [&](std::span<const float> piece) {
+        return extractor->Extract(piece, side, c.fake);
+      }));
   return c;
 }
 

@@ -237,12 +237,12 @@ TEST(TorchScriptFeaturesTest, ComputesWhatTheScriptSays) {
   ASSERT_TRUE(extractor.ok()) << extractor.status();
   std::vector<float> images(300 * ImageBytes(32), 1);
   std::fill_n(images.begin(), 1024, -1.0f);
-  const auto extracted = (*extractor)->Extract(images, 32);
-  ASSERT_TRUE(extracted.ok()) << extracted.status();
-  EXPECT_EQ(extracted->features.size(), 300u);
-  EXPECT_THAT(extracted->features.row(0), testing::ElementsAre(0, 1, 1));
-  EXPECT_THAT(extracted->features.row(299), testing::ElementsAre(1, 1, 1));
-  EXPECT_THAT(extracted->logits.row(0), testing::ElementsAre(0, 10, 10));
+  Extracted extracted;
+  ASSERT_TRUE((*extractor)->Extract(images, 32, extracted).ok());
+  EXPECT_EQ(extracted.features.size(), 300u);
+  EXPECT_THAT(extracted.features.row(0), testing::ElementsAre(0, 1, 1));
+  EXPECT_THAT(extracted.features.row(299), testing::ElementsAre(1, 1, 1));
+  EXPECT_THAT(extracted.logits.row(0), testing::ElementsAre(0, 10, 10));
 }
 
 TEST(TorchScriptFeaturesTest, RefusesWhatIsNoExtractor) {
@@ -253,7 +253,8 @@ TEST(TorchScriptFeaturesTest, RefusesWhatIsNoExtractor) {
   const auto extractor = LoadTorchScriptFeatures(kNotFeatures, 0);
   ASSERT_TRUE(extractor.ok()) << extractor.status();
   const std::vector<float> image(ImageBytes(32));
-  EXPECT_EQ((*extractor)->Extract(image, 32).status().code(),
+  Extracted none;
+  EXPECT_EQ((*extractor)->Extract(image, 32, none).code(),
             absl::StatusCode::kInvalidArgument);
 }
 
