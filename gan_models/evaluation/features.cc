@@ -14,7 +14,6 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
-#include <functional>
 #include <utility>
 #include <vector>
 
@@ -27,25 +26,11 @@
 namespace gossamer {
 namespace {
 
-constexpr int64_t kSize = 32;
-
-// Runs `extract` on pieces of the images, so that memory stays small.
-absl::StatusOr<Extracted> InPieces(
-    std::span<const float> images,
-    const std::function<absl::Status(const at::Tensor&, Extracted&)>& extract) {
-  constexpr size_t kPiece = 128 * kImageBytes;
-  const c10::AutoGradMode record(false);
-  Extracted all;
-  for (size_t begin = 0; begin < images.size(); begin += kPiece) {
-    const auto piece =
-        images.subspan(begin, std::min(kPiece, images.size() - begin));
-    // from_blob takes a pointer to non-const; nothing writes to the images.
-    const at::Tensor batch = at::from_blob(
-        const_cast<float*>(piece.data()),
-        {static_cast<int64_t>(piece.size() / kImageBytes), 3, kSize, kSize});
-    GOSSAMER_RETURN_IF_ERROR(extract(batch, all));
-  }
-  return all;
+at::Tensor AsTensor(std::span<const float> images, int side) {
+  // from_blob takes a pointer to non-const; nothing writes to the images.
+  return at::from_blob(
+      const_cast<float*>(images.data()),
+      {static_cast<int64_t>(images.size() / ImageBytes(side)), 3, side, side});
 }
 
 // Appends the rows of [N, F].
@@ -71,13 +56,13 @@ class RandomConvolution : public FeatureExtractor {
     Draw("second", second_);
   }
 
-  absl::StatusOr<Extracted> Extract(
-      std::span<const float> images) const override {
+  absl::Status Extract(std::span<const float> images, int side,
+                       Extracted& to) const override {
     return GuardTorch([&] {
-      return InPieces(images, [&](const at::Tensor& x, Extracted& to) {
-        const at::Tensor h = Layer(Layer(x, first_, 3, 32), second_, 32, 64);
-        return Append(h.mean({2, 3}), x.size(0), "features", to.features);
-      });
+      const c10::AutoGradMode record(false);
+      const at::Tensor x = AsTensor(images, side);
+      const at::Tensor h = Layer(Layer(x, first_, 3, 32), second_, 32, 64);
+      return Append(h.mean({2, 3}), x.size(0), "features", to.features);
     });
   }
 
@@ -111,20 +96,21 @@ class TorchScript : public FeatureExtractor {
   TorchScript(torch::jit::Module module, int size)
       : module_(std::move(module)), size_(size) {}
 
-  absl::StatusOr<Extracted> Extract(
-      std::span<const float> images) const override {
+  absl::Status Extract(std::span<const float> images, int side,
+                       Extracted& to) const override {
     return GuardTorch([&] {
-      return InPieces(images, [&](const at::Tensor& x, Extracted& to) {
-        return Piece(x, to);
-      });
+      const c10::AutoGradMode record(false);
+      return Piece(AsTensor(images, side), to);
     });
   }
 
  private:
   absl::Status Piece(const at::Tensor& x, Extracted& to) const {
     // The user's network takes bytes as floats, and samples lie in [-1, 1].
-    at::Tensor images = ((x + 1) * 127.5).clamp(0, 255);
-    if (size_ > 0 && size_ != kSize) {
+    // They are rounded, as samples that are kept as pictures are: published
+    // scores are of such.
+    at::Tensor images = ((x + 1) * 127.5).clamp(0, 255).round();
+    if (size_ > 0 && size_ != x.size(2)) {
       const std::array<int64_t, 2> size = {size_, size_};
       images = at::upsample_bilinear2d(images, size, /*align_corners=*/false);
     }

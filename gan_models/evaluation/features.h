@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "gan_models/evaluation/metrics.h"
 
@@ -25,9 +26,10 @@ struct Extracted {
 class FeatureExtractor {
  public:
   virtual ~FeatureExtractor() = default;
-  // `images` is [N, 3, 32, 32] in [-1, 1].
-  virtual absl::StatusOr<Extracted> Extract(
-      std::span<const float> images) const = 0;
+  // Appends the rows of `images`, which are [N, 3, side, side] in [-1, 1]: a
+  // score of fifty thousand pictures never has all of them in memory.
+  virtual absl::Status Extract(std::span<const float> images, int side,
+                               Extracted& to) const = 0;
 };
 
 // The 64 means over an image of two layers of fixed random 4x4 stride-2

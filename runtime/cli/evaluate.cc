@@ -15,6 +15,7 @@ namespace {
 constexpr char kExamples[] = R"(examples:
   gossamer evaluate --run runs/quickstart                # the mean of all peers
   gossamer evaluate --run runs/quickstart --of 1 --samples 4096 --json
+  gossamer evaluate --run runs/cifar10 --inception inception.pt --samples 50000
 
 Without --inception the score is a proxy: comparable between runs of this
 program on the same data, and with nothing else.  The JSON is that of
@@ -41,10 +42,6 @@ int RunEvaluate(const Options& options) {
   };
   // A data set that is drawn from a formula has no folder.
   if (!data->empty()) add("--data", *data);
-  // Held-out examples of other classes would be scored as missing.
-  for (const std::string& name : config.game().gan().data().classes()) {
-    add("--classes", name);
-  }
   add("--samples",
       // As many as the run's own evaluations take, because a score depends on
       // the number of samples.
@@ -72,7 +69,8 @@ void AddEvaluate(Command& program) {
                     "folder of the data; the run's if not given",
                     {.value_name = "DIR"});
   command.AddOption("--inception", &options->inception,
-                    "TorchScript features for a true FID",
+                    "TorchScript features for a true FID; deploy/inception.py "
+                    "makes it",
                     {.value_name = "FILE"});
   command.AddOption("--samples", &options->samples,
                     "generated images; the run's evaluation.samples if not "
