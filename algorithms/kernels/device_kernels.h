@@ -53,6 +53,10 @@ struct DeviceKernels {
                 DeviceSpan<const float> g, DeviceSpan<float> m,
                 DeviceSpan<float> v, DeviceSpan<float> previous,
                 DeviceSpan<float> x);
+  // x ← x · ClipFactor(limit, n, c, *squares): `squares` is what squared_norm
+  // of x has left in the device's memory.
+  void (*clip)(DeviceStream* stream, double limit, double n, double c,
+               const double* squares, DeviceSpan<float> x);
 
   // *outside becomes 1 if a |x| is above `limit` or a NaN, and is else left as
   // it is, so that one flag, cleared first, gathers many calls.

@@ -111,6 +111,14 @@ GOSSAMER_HOST_DEVICE double UnitScale(double squares, float largest) {
   return length > 1e-30 ? (largest < 0 ? -1 : 1) / length : 0;
 }
 
+// The factor by which a vector of `squares`, its squared norm, gets no longer
+// than `limit`; its length is √(squares / n) / c.
+GOSSAMER_HOST_DEVICE float ClipFactor(double limit, double n, double c,
+                                      double squares) {
+  const double length = sqrt(squares / n) / c;
+  return length > limit ? static_cast<float>(limit / length) : 1.0f;
+}
+
 // False for a NaN, which compares as false with every limit.
 GOSSAMER_HOST_DEVICE bool Within(float limit, float v) {
   return fabsf(v) <= limit;

@@ -225,6 +225,16 @@ inline void Unit(DeviceStream* stream, Read change, const double* squares,
          unit.data);
 }
 
+__global__ void ScaleToLimit(size_t n, double limit, double divisor, double c,
+                             const double* squares, float* x) {
+  const float factor = ClipFactor(limit, divisor, c, *squares);
+  for (size_t i = Thread(); i < n; i += Threads()) x[i] *= factor;
+}
+inline void Clip(DeviceStream* stream, double limit, double n, double c,
+                 const double* squares, Write x) {
+  Launch(ScaleToLimit, stream, x.size, x.size, limit, n, c, squares, x.data);
+}
+
 // `group` lanes, a power of two up to a warp, take a chunk.
 __global__ void LargestOfChunks(uint32_t group, size_t chunk, size_t n,
                                 const float* x, const float* y,

@@ -23,6 +23,7 @@ const DeviceKernels& CudaKernels() {
       .optimistic = cuda::Optimistic,
       .adam = cuda::Adam,
       .oadam = cuda::OAdam,
+      .clip = cuda::Clip,
       .all_within = cuda::AllWithin,
       .squared_norm = cuda::SquaredNorm,
       .transposed_product = cuda::TransposedProduct,

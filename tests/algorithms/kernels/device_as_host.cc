@@ -213,6 +213,14 @@ void UnitOnDevice(std::span<const float> change, std::span<float> unit) {
                        OnDevice(unit));
 }
 
+void ClipOnDevice(double limit, double n, double c, std::span<float> x) {
+  std::vector<double> sums(NormSumsOf(x.size()));
+  const OnDevice there(x);
+  const OnDevice squares{std::span(sums)};
+  target.kernels->squared_norm(target.stream, there, squares);
+  target.kernels->clip(target.stream, limit, n, c, squares.data(), there);
+}
+
 bool ScalesAreValidOnDevice(size_t n, const CodedSpan& coded) {
   uint32_t invalid = 0;
   {

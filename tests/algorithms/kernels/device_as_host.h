@@ -24,6 +24,7 @@ void SetMisalignment(size_t misalign);
 // The same of functions that the host's tables do not have, on a device that
 // DeviceAsHost has been asked for.
 void UnitOnDevice(std::span<const float> change, std::span<float> unit);
+void ClipOnDevice(double limit, double n, double c, std::span<float> x);
 bool ScalesAreValidOnDevice(size_t n, const CodedSpan& coded);
 uint32_t LargestScaleOnDevice(size_t n, const CodedSpan& coded);
 

@@ -692,6 +692,28 @@ TEST_P(DeviceOnlyTest, UnitIsTheChangeOfLengthOne) {
   }
 }
 
+TEST_P(DeviceOnlyTest, ClippedIsWhatIsLongerThanTheLimitAndOnlyThat) {
+  for (const size_t n : {1, 50, 4096, 9000}) {
+    const std::vector<float> x = Gaussian("x", n);
+    const double norm = std::sqrt(ReferenceKernels().squared_norm(x));
+    for (const double limit : {0.5 * norm, norm, 2 * norm}) {
+      std::vector<float> clipped = x, expected = x;
+      ClipOnDevice(limit, 1, 1, clipped);
+      if (norm > limit) {
+        ReferenceKernels().scale(static_cast<float>(limit / norm), expected);
+      }
+      EXPECT_TRUE(SameBits(clipped, expected)) << limit / norm;
+    }
+    // A root mean square over a coefficient, as edges have it.
+    std::vector<float> clipped = x, expected = x;
+    ClipOnDevice(1e-3, static_cast<double>(n), 0.25, clipped);
+    const double length =
+        std::sqrt(norm * norm / static_cast<double>(n)) / 0.25;
+    ReferenceKernels().scale(static_cast<float>(1e-3 / length), expected);
+    for (size_t i = 0; i < n; ++i) EXPECT_FLOAT_EQ(clipped[i], expected[i]);
+  }
+}
+
 TEST_P(DeviceOnlyTest, ScalesAndPaddingAreCheckedAsByTheHost) {
   for (const size_t n : {1, 7, 128, 300, 4200}) {
     for (const Coding coding : kCodings) {
