@@ -37,8 +37,10 @@ class GanGame : public Game {
           int latent, uint64_t seed, std::unique_ptr<Evaluator> evaluator);
 
   const ParameterLayout& layout() const override { return layout_; }
-  std::span<float> parameters() override { return parameters_; }
-  std::span<const float> gradients() const override { return gradients_; }
+  DeviceSpan<float> device_parameters() override { return parameters_; }
+  DeviceSpan<const float> device_gradients() const override {
+    return gradients_;
+  }
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override;
   void VisitState(StateVisitor& visitor) override;
   Evaluator* evaluator() override { return evaluator_.get(); }

@@ -14,7 +14,7 @@ constexpr WireFormat kChoices[] = {WireFormat::kInt8, WireFormat::kInt4,
                                    WireFormat::kLm2, WireFormat::kSign};
 
 MadeCodec Make(const CompressorText& text, const ParameterLayout& layout,
-               const Kernels& kernels) {
+               const DeviceQueue& queue) {
   PiecePolicy policy = InnovationPolicy(WireFormat::kInt4);
   policy.choices = kChoices;
   policy.relative_gamma = [](WireFormat format) {
@@ -22,7 +22,7 @@ MadeCodec Make(const CompressorText& text, const ParameterLayout& layout,
   };
   const Option options[] = {LeastField(policy.least)};
   GOSSAMER_RETURN_IF_ERROR(ReadOptions(text, options));
-  return MakePieceCodec(text.whole, policy, layout, kernels);
+  return MakePieceCodec(text.whole, policy, layout, queue);
 }
 
 }  // namespace

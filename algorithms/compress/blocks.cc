@@ -33,11 +33,11 @@ void Use(const BlockOptions& options, PiecePolicy& policy) {
 }
 
 MadeCodec MakeBlocks(const CompressorText& text, PiecePolicy policy,
-                     const ParameterLayout& layout, const Kernels& kernels) {
+                     const ParameterLayout& layout, const DeviceQueue& queue) {
   BlockOptions options;
   GOSSAMER_RETURN_IF_ERROR(ReadOptions(text, FieldsOf(options)));
   Use(options, policy);
-  return MakePieceCodec(text.whole, policy, layout, kernels);
+  return MakePieceCodec(text.whole, policy, layout, queue);
 }
 
 }  // namespace gossamer

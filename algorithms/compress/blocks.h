@@ -37,7 +37,7 @@ void Use(const BlockOptions& options, PiecePolicy& policy);
 
 // A codec of `policy` whose options are BlockOptions.
 MadeCodec MakeBlocks(const CompressorText& text, PiecePolicy policy,
-                     const ParameterLayout& layout, const Kernels& kernels);
+                     const ParameterLayout& layout, const DeviceQueue& queue);
 
 }  // namespace gossamer
 

@@ -24,7 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "algorithms/base/parameter_layout.h"
-#include "algorithms/kernels/kernels.h"
+#include "algorithms/kernels/device_queue.h"
 
 namespace gossamer {
 
@@ -55,29 +55,33 @@ enum class EdgeMemory : uint8_t {
   kShared,    // what both ends have made of the exchanges completed so far
 };
 
-// An encoded snapshot and how to read it.
+// An encoded snapshot, in the host's memory, and how to read it.
 struct Encoded {
   WireFormat format = WireFormat::kDenseF32;
   std::span<const std::byte> bytes;
   uint64_t key = 0;  // what Encode was given
 };
 
-// Immutable once made; one serves all edges of a peer.
+// Immutable once made; one serves all edges of a peer.  Snapshots, replicas and
+// differences lie on the device of its queue, in the order of which they are
+// read and written; payloads that have been encoded lie there, too, until they
+// are downloaded, and those that are read come from the host.
 class Codec {
  public:
   // The compressor of edges of this name, with its options: "innov-int4",
   // "innov-topk:k=64" (registry.h).  kInvalidArgument names the known ones.
   static absl::StatusOr<std::shared_ptr<const Codec>> Create(
       std::string_view name, const ParameterLayout& layout,
-      const Kernels& kernels = HostKernels());
+      const DeviceQueue& queue = DeviceQueue::Host());
   static std::vector<std::string_view> Names();
 
   virtual ~Codec() = default;
   // The name as it was given to Create.
   virtual std::string_view name() const = 0;
+  virtual const DeviceQueue& queue() const = 0;
   virtual EdgeMemory memory() const = 0;
   // Number of floats of memory: that of the parameters, or with kShared one of
-  // the codec's own.
+  // the codec's own, which lies in the host's memory.
   virtual size_t memory_size() const { return extent().size; }
   bool needs_replica() const { return memory() == EdgeMemory::kReplicas; }
   // The consensus step size γ at which mixing with this codec is stable.
@@ -124,9 +128,9 @@ class Codec {
   // Writes q to `out` (EncodedSize(format) bytes).  x is finite: the caller has
   // checked.  A value beyond ±kMaxMagnitude is coded as that bound.  `key` is
   // the exchange's id, the same at both ends: kUnit has a step of its round.
-  virtual void Encode(WireFormat format, std::span<const float> x,
-                      std::span<float> memory, uint64_t key,
-                      std::span<std::byte> out) const = 0;
+  virtual void Encode(WireFormat format, DeviceSpan<const float> x,
+                      DeviceSpan<float> memory, uint64_t key,
+                      DeviceSpan<std::byte> out) const = 0;
   // kDataLoss unless Complete can read `payload`: known format, exact size,
   // scales and values in range, so that D stays finite however many payloads
   // come.  For bytes from outside, before anything else.
@@ -146,8 +150,8 @@ class Codec {
   // decode(mine)) if both are there.  With kShared, `difference` is the memory;
   // if both are there it and x change, x by opposite increments at both ends.
   virtual void Complete(const Encoded* mine, const Encoded* theirs, float c,
-                        std::span<float> difference,
-                        std::span<float> x) const = 0;
+                        DeviceSpan<float> difference,
+                        DeviceSpan<float> x) const = 0;
 };
 
 }  // namespace gossamer

@@ -20,6 +20,7 @@
 #include "algorithms/compress/gradient_compressor.h"
 #include "algorithms/compress/options.h"
 #include "algorithms/compress/value_coder.h"
+#include "algorithms/kernels/device_queue.h"
 #include "algorithms/kernels/kernels.h"
 
 namespace gossamer {
@@ -45,7 +46,7 @@ struct Compressor {
   // Reads the options behind the name, checks them and makes it.  An empty
   // layout is enough to ask whether a text is right.  Null: not for edges.
   MadeCodec (*edges)(const CompressorText& text, const ParameterLayout& layout,
-                     const Kernels& kernels) = nullptr;
+                     const DeviceQueue& queue) = nullptr;
   // The same of gradients; null: not for gradients.  Those that learn an
   // autoencoder get it from `coders`.
   MadeGradients (*gradients)(const CompressorText& text,

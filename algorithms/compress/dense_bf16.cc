@@ -8,11 +8,11 @@ namespace gossamer {
 namespace {
 
 MadeCodec Make(const CompressorText& text, const ParameterLayout& layout,
-               const Kernels& kernels) {
+               const DeviceQueue& queue) {
   PiecePolicy policy = StatelessPolicy(WireFormat::kDenseBf16);
   const Option options[] = {FragmentsField(policy.fragments)};
   GOSSAMER_RETURN_IF_ERROR(ReadOptions(text, options));
-  return MakePieceCodec(text.whole, policy, layout, kernels);
+  return MakePieceCodec(text.whole, policy, layout, queue);
 }
 
 }  // namespace

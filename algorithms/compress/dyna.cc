@@ -11,7 +11,7 @@ namespace gossamer {
 namespace {
 
 MadeCodec Make(const CompressorText& text, const ParameterLayout& layout,
-               const Kernels& kernels) {
+               const DeviceQueue& queue) {
   DynaOptions options;
   GOSSAMER_RETURN_IF_ERROR(ReadOptions(text, FieldsOf(options)));
   GOSSAMER_RETURN_IF_ERROR(CheckOptions(options));
@@ -22,7 +22,7 @@ MadeCodec Make(const CompressorText& text, const ParameterLayout& layout,
   policy.gamma = 0.05f;
   // At 1/4 complete graphs and hypercubes run away, however large the step.
   policy.largest_gamma = 0.2f;
-  return MakePieceCodec(text.whole, policy, layout, kernels);
+  return MakePieceCodec(text.whole, policy, layout, queue);
 }
 
 }  // namespace

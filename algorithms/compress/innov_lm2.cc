@@ -7,8 +7,8 @@ namespace gossamer {
 namespace {
 
 MadeCodec Make(const CompressorText& text, const ParameterLayout& layout,
-               const Kernels& kernels) {
-  return MakeBlocks(text, InnovationPolicy(WireFormat::kLm2), layout, kernels);
+               const DeviceQueue& queue) {
+  return MakeBlocks(text, InnovationPolicy(WireFormat::kLm2), layout, queue);
 }
 
 }  // namespace

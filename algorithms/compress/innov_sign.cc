@@ -9,10 +9,10 @@ namespace gossamer {
 namespace {
 
 MadeCodec Make(const CompressorText& text, const ParameterLayout& layout,
-               const Kernels& kernels) {
+               const DeviceQueue& queue) {
   PiecePolicy policy = InnovationPolicy(WireFormat::kSign);
   policy.gamma = kGammaOfSign;
-  return MakeBlocks(text, policy, layout, kernels);
+  return MakeBlocks(text, policy, layout, queue);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace gossamer {
 namespace {
 
 MadeCodec Make(const CompressorText& text, const ParameterLayout& layout,
-               const Kernels& kernels) {
+               const DeviceQueue& queue) {
   uint16_t kept = 64;  // k: values that are sent of every 4096
   BlockOptions blocks;
   std::vector<Option> options = {
@@ -27,7 +27,7 @@ MadeCodec Make(const CompressorText& text, const ParameterLayout& layout,
   // is too much already.
   policy.gamma = std::min(1.0f, 2.0f * kept / kChunkSize);
   policy.largest_gamma = policy.gamma;
-  return MakePieceCodec(text.whole, policy, layout, kernels);
+  return MakePieceCodec(text.whole, policy, layout, queue);
 }
 
 }  // namespace

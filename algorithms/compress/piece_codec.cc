@@ -68,10 +68,10 @@ Extent FragmentExtent(size_t size, int fragments, int i) {
 class PieceCodec final : public Codec {
  public:
   PieceCodec(std::string_view name, const PiecePolicy& policy, Extent extent,
-             std::vector<Piece> pieces, const Kernels& kernels)
+             std::vector<Piece> pieces, const DeviceQueue& queue)
       : name_(name),
         policy_(policy),
-        kernels_(kernels),
+        queue_(queue),
         extent_(extent),
         size_(extent.size),
         pieces_(std::move(pieces)),
@@ -82,7 +82,7 @@ class PieceCodec final : public Codec {
     for (int i = 0; i < policy.fragments; ++i) {
       const Extent part = FragmentExtent(size_, policy.fragments, i);
       fragments_.push_back(std::make_unique<PieceCodec>(
-          name, whole, part, PiecesWithin(pieces_, part), kernels));
+          name, whole, part, PiecesWithin(pieces_, part), queue));
     }
   }
 
@@ -93,6 +93,7 @@ class PieceCodec final : public Codec {
   }
 
   std::string_view name() const override { return name_; }
+  const DeviceQueue& queue() const override { return queue_; }
   EdgeMemory memory() const override { return policy_.memory; }
   float gamma() const override { return policy_.gamma; }
   float largest_gamma() const override { return policy_.largest_gamma; }
@@ -117,19 +118,20 @@ class PieceCodec final : public Codec {
     return largest;
   }
 
-  void Encode(WireFormat format, std::span<const float> x,
-              std::span<float> memory, uint64_t key,
-              std::span<std::byte> out) const override {
+  void Encode(WireFormat format, DeviceSpan<const float> x,
+              DeviceSpan<float> memory, uint64_t key,
+              DeviceSpan<std::byte> out) const override {
     const WireLayout& layout = *LayoutOf(format);
     assert(fragments_.empty());
-    assert(x.size() == size_ && out.size() == layout.size());
-    assert(memory.empty() || memory.size() == size_);
+    assert(x.size == size_ && out.size == layout.size());
+    assert(memory.empty() || memory.size == size_);
     for (size_t i = 0; i < pieces_.size(); ++i) {
       const auto& [offset, n] = pieces_[i].extent;
       const WireLayout::Place& place = layout.place(i);
-      kernels_.encode(CodingAt(place.coding, key), x.subspan(offset, n),
-                      memory.empty() ? memory : memory.subspan(offset, n), 0,
-                      out.data() + place.scales, out.data() + place.codes);
+      queue_.Run(&DeviceKernels::encode, CodingAt(place.coding, key),
+                 x.subspan(offset, n),
+                 memory.empty() ? memory : memory.subspan(offset, n), 0,
+                 out.data + place.scales, out.data + place.codes);
     }
   }
 
@@ -140,33 +142,38 @@ class PieceCodec final : public Codec {
           "payload of unknown format ", static_cast<int>(payload.format),
           "; both ends need the same codec and version"));
     }
-    return layout->Validate(pieces_, payload.bytes, kernels_);
+    return layout->Validate(pieces_, payload.bytes, queue_.host_kernels());
   }
 
   float Reach(const Encoded& payload, float limit) const override {
     const float step = policy_.unit.StepOf(RoundOf(payload.key));
     return LayoutOf(payload.format)
-        ->Reach(pieces_, payload.bytes, step, limit, kernels_);
+        ->Reach(pieces_, payload.bytes, step, limit, queue_.host_kernels());
   }
 
   void Complete(const Encoded* mine, const Encoded* theirs, float c,
-                std::span<float> difference,
-                std::span<float> x) const override {
-    assert(x.size() == size_);
-    assert(difference.empty() || difference.size() == size_);
+                DeviceSpan<float> difference,
+                DeviceSpan<float> x) const override {
+    assert(x.size == size_);
+    assert(difference.empty() || difference.size == size_);
+    const Encoded* const payloads[2] = {theirs, mine};
+    const auto bytes_of = [](const Encoded* payload) {
+      return payload == nullptr ? std::span<const std::byte>() : payload->bytes;
+    };
+    const DeviceCopy<std::byte> bytes[2] = {{queue_, bytes_of(theirs)},
+                                            {queue_, bytes_of(mine)}};
     for (size_t i = 0; i < pieces_.size(); ++i) {
       const auto& [offset, n] = pieces_[i].extent;
       CodedSpan parts[2];
-      const Encoded* payloads[2] = {theirs, mine};
       const CodedSpan* given[2] = {};
       for (int k = 0; k < 2; ++k) {
         if (payloads[k] == nullptr) continue;
-        parts[k] = LayoutOf(payloads[k]->format)->Part(i, payloads[k]->bytes);
+        parts[k] = LayoutOf(payloads[k]->format)->Part(i, bytes[k].data());
         parts[k].coding = CodingAt(parts[k].coding, payloads[k]->key);
         given[k] = &parts[k];
       }
-      kernels_.apply(
-          given[0], given[1], c,
+      queue_.Run(
+          &DeviceKernels::apply, given[0], given[1], c,
           difference.empty() ? difference : difference.subspan(offset, n),
           x.subspan(offset, n));
     }
@@ -187,7 +194,7 @@ class PieceCodec final : public Codec {
 
   const std::string name_;
   const PiecePolicy policy_;
-  const Kernels& kernels_;
+  const DeviceQueue queue_;
   const Extent extent_;
   const size_t size_;
   const std::vector<Piece> pieces_;  // offsets from that of extent_
@@ -199,7 +206,7 @@ class PieceCodec final : public Codec {
 
 absl::StatusOr<std::shared_ptr<const Codec>> MakePieceCodec(
     std::string_view name, const PiecePolicy& policy,
-    const ParameterLayout& layout, const Kernels& kernels) {
+    const ParameterLayout& layout, const DeviceQueue& queue) {
   const size_t least = kBlockSize * static_cast<size_t>(policy.fragments);
   if (policy.fragments > 1 && layout.size() > 0 && layout.size() < least) {
     return absl::InvalidArgumentError(
@@ -209,7 +216,7 @@ absl::StatusOr<std::shared_ptr<const Codec>> MakePieceCodec(
   }
   return std::make_shared<const PieceCodec>(
       name, policy, Extent{0, layout.size()},
-      SplitIntoPieces(layout, policy.least), kernels);
+      SplitIntoPieces(layout, policy.least), queue);
 }
 
 }  // namespace gossamer

@@ -45,7 +45,7 @@ struct PiecePolicy {
 // kInvalidArgument if the layout has too few parameters for the fragments.
 absl::StatusOr<std::shared_ptr<const Codec>> MakePieceCodec(
     std::string_view name, const PiecePolicy& policy,
-    const ParameterLayout& layout, const Kernels& kernels);
+    const ParameterLayout& layout, const DeviceQueue& queue);
 
 }  // namespace gossamer
 

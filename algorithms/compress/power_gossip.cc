@@ -50,8 +50,8 @@ std::vector<Option> FieldsOf(PowerGossipOptions& o) {
 PowerGossipCodec::PowerGossipCodec(std::string_view name,
                                    const PowerGossipOptions& options,
                                    const ParameterLayout& layout,
-                                   const Kernels& kernels)
-    : name_(name), kernels_(kernels), size_(layout.size()) {
+                                   const DeviceQueue& queue)
+    : name_(name), queue_(queue), size_(layout.size()) {
   for (const Segment& s : layout.segments()) {
     if (s.shape.size() < 2 || s.extent.size < options.least) {
       if (s.extent.size == 0) continue;
@@ -101,31 +101,33 @@ std::vector<float> PowerGossipCodec::Direction(
   return drawn;
 }
 
-void PowerGossipCodec::Encode(WireFormat format, std::span<const float> x,
-                              std::span<float> memory, uint64_t,
-                              std::span<std::byte> out) const {
-  assert(x.size() == size_ && memory.size() == memory_size());
-  assert(out.size() == EncodedSize(format));
+void PowerGossipCodec::Encode(WireFormat format, DeviceSpan<const float> x,
+                              DeviceSpan<float> shared, uint64_t,
+                              DeviceSpan<std::byte> out) const {
+  const std::span<const float> memory = HostSpan(shared);
+  assert(x.size == size_ && memory.size() == memory_size());
+  assert(out.size == EncodedSize(format));
   const uint32_t turn = TurnIn(memory);
   const bool columns = format == WireFormat::kPowerColumns;
-  std::memcpy(out.data(), &turn, kTurnBytes);
+  queue_.Upload(std::as_bytes(std::span(&turn, 1)), out.subspan(0, kTurnBytes));
   for (const Matrix& m : matrices_) {
     const auto matrix = x.subspan(m.extent.offset, m.extent.size);
     const std::vector<float> direction = Direction(m, columns, turn, memory);
-    std::vector<float> a(columns ? m.columns : m.rows);
-    if (columns) {
-      kernels_.transposed_product(matrix, direction, a);
-    } else {
-      kernels_.product(matrix, direction, a);
-    }
-    for (float& v : a) v = std::clamp(v, -kMaxMagnitude, kMaxMagnitude);
+    const DeviceCopy<float> along(queue_, direction);
+    auto a = DeviceVector<float>::Unset(queue_, columns ? m.columns : m.rows);
+    queue_.Run(
+        columns ? &DeviceKernels::transposed_product : &DeviceKernels::product,
+        matrix, along.span(), a.span());
     const size_t first = columns ? m.first_column : m.first_row;
-    std::memcpy(out.data() + kTurnBytes + 4 * first, a.data(), 4 * a.size());
+    queue_.Run(&DeviceKernels::encode, Coding::kF32, a.span(),
+               DeviceSpan<float>(), 0, nullptr,
+               out.data + kTurnBytes + 4 * first);
   }
   size_t at = kTurnBytes + 4 * (columns ? columns_ : rows_);
   for (const Extent& e : raw_) {
-    kernels_.encode(Coding::kBf16, x.subspan(e.offset, e.size), {}, 0, nullptr,
-                    out.data() + at);
+    queue_.Run(&DeviceKernels::encode, Coding::kBf16,
+               x.subspan(e.offset, e.size), DeviceSpan<float>(), 0, nullptr,
+               out.data + at);
     at += CodeBytes(Coding::kBf16, e.size);
   }
 }
@@ -139,11 +141,12 @@ absl::Status PowerGossipCodec::Validate(const Encoded& payload) const {
   }
   const size_t floats =
       payload.format == WireFormat::kPowerColumns ? columns_ : rows_;
+  const Kernels& kernels = queue_.host_kernels();
   if (TurnOf(payload.bytes) >= kTurns ||
-      !kernels_.valid(Coding::kF32, floats,
-                      payload.bytes.subspan(kTurnBytes, 4 * floats)) ||
-      !kernels_.valid(Coding::kBf16, raw_size_,
-                      payload.bytes.subspan(kTurnBytes + 4 * floats))) {
+      !kernels.valid(Coding::kF32, floats,
+                     payload.bytes.subspan(kTurnBytes, 4 * floats)) ||
+      !kernels.valid(Coding::kBf16, raw_size_,
+                     payload.bytes.subspan(kTurnBytes + 4 * floats))) {
     return absl::DataLossError(
         "a power-gossip payload has a turn or a value that is not finite or "
         "too "
@@ -156,16 +159,18 @@ absl::Status PowerGossipCodec::Validate(const Encoded& payload) const {
 void PowerGossipCodec::Correct(const Matrix& m, bool by_columns, uint64_t turn,
                                float c, std::span<const float> change,
                                std::span<float> memory,
-                               std::span<float> x) const {
+                               DeviceSpan<float> x) const {
   const std::vector<float> direction = Direction(m, by_columns, turn, memory);
   const auto matrix = x.subspan(m.extent.offset, m.extent.size);
-  kernels_.add_outer(c, by_columns ? std::span<const float>(direction) : change,
-                     by_columns ? change : direction, matrix);
+  const DeviceCopy<float> along(queue_, direction), across(queue_, change);
+  queue_.Run(&DeviceKernels::add_outer, c,
+             by_columns ? along.span() : across.span(),
+             by_columns ? across.span() : along.span(), matrix);
   // The next direction, equal at both ends.
   uint32_t largest = 0;
-  kernels_.largest(change.size(), change, {}, {&largest, 1});
-  const double scale =
-      UnitScale(kernels_.squared_norm(change), change[largest]);
+  const Kernels& kernels = queue_.host_kernels();
+  kernels.largest(change.size(), change, {}, {&largest, 1});
+  const double scale = UnitScale(kernels.squared_norm(change), change[largest]);
   const auto next = by_columns
                         ? memory.subspan(1 + rows_ + m.first_column, m.columns)
                         : memory.subspan(1 + m.first_row, m.rows);
@@ -175,18 +180,22 @@ void PowerGossipCodec::Correct(const Matrix& m, bool by_columns, uint64_t turn,
 }
 
 void PowerGossipCodec::Complete(const Encoded* mine, const Encoded* theirs,
-                                float c, std::span<float> memory,
-                                std::span<float> x) const {
+                                float c, DeviceSpan<float> shared,
+                                DeviceSpan<float> x) const {
   if (mine == nullptr || theirs == nullptr) return;
+  const std::span<float> memory = HostSpan(shared);
   const auto raw_of = [&](const Encoded& payload) {
     return payload.bytes.subspan(payload.bytes.size() -
                                  CodeBytes(Coding::kBf16, raw_size_));
   };
+  const DeviceCopy<std::byte> raw_theirs(queue_, raw_of(*theirs));
+  const DeviceCopy<std::byte> raw_mine(queue_, raw_of(*mine));
   size_t at = 0;
   for (const Extent& e : raw_) {
-    const CodedSpan t{Coding::kBf16, nullptr, raw_of(*theirs).data() + at};
-    const CodedSpan m{Coding::kBf16, nullptr, raw_of(*mine).data() + at};
-    kernels_.apply(&t, &m, c, {}, x.subspan(e.offset, e.size));
+    const CodedSpan t{Coding::kBf16, nullptr, raw_theirs.data() + at};
+    const CodedSpan m{Coding::kBf16, nullptr, raw_mine.data() + at};
+    queue_.Run(&DeviceKernels::apply, &t, &m, c, DeviceSpan<float>(),
+               x.subspan(e.offset, e.size));
     at += CodeBytes(Coding::kBf16, e.size);
   }
   const uint32_t turn = TurnIn(memory);
@@ -199,7 +208,7 @@ void PowerGossipCodec::Complete(const Encoded* mine, const Encoded* theirs,
     const size_t first = columns ? m.first_column : m.first_row;
     const size_t n = columns ? m.columns : m.rows;
     std::vector<float> change = FloatsAt(theirs->bytes, first, n);
-    kernels_.axpy(-1, FloatsAt(mine->bytes, first, n), change);
+    queue_.host_kernels().axpy(-1, FloatsAt(mine->bytes, first, n), change);
     Correct(m, columns, turn, c, change, memory, x);
   }
   memory[0] = static_cast<float>((turn + 1) % kTurns);
@@ -208,11 +217,11 @@ void PowerGossipCodec::Complete(const Encoded* mine, const Encoded* theirs,
 namespace {
 
 MadeCodec Make(const CompressorText& text, const ParameterLayout& layout,
-               const Kernels& kernels) {
+               const DeviceQueue& queue) {
   PowerGossipOptions options;
   GOSSAMER_RETURN_IF_ERROR(ReadOptions(text, FieldsOf(options)));
   return std::make_shared<const PowerGossipCodec>(text.whole, options, layout,
-                                                  kernels);
+                                                  queue);
 }
 
 }  // namespace

@@ -5,7 +5,8 @@
 // by w p̂ (a_theirs − a_mine)ᵀ: the best that rank one can do with p̂.  The
 // difference, normalized, is the next direction, on the other side.  Linear and
 // opposite at the two ends, with no γ and no replica; low-rank differences go
-// fast.  Knows nothing of edges.
+// fast.  Directions follow from payloads alone, so the host keeps them, and a
+// device has the matrices.  Knows nothing of edges.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_POWER_GOSSIP_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_POWER_GOSSIP_H_
@@ -23,7 +24,7 @@
 #include "algorithms/compress/codec.h"
 #include "algorithms/compress/options.h"
 #include "algorithms/compress/wire_layout.h"
-#include "algorithms/kernels/kernels.h"
+#include "algorithms/kernels/device_queue.h"
 
 namespace gossamer {
 
@@ -43,9 +44,10 @@ class PowerGossipCodec final : public Codec {
  public:
   // `name` is what name() returns.
   PowerGossipCodec(std::string_view name, const PowerGossipOptions& options,
-                   const ParameterLayout& layout, const Kernels& kernels);
+                   const ParameterLayout& layout, const DeviceQueue& queue);
 
   std::string_view name() const override { return name_; }
+  const DeviceQueue& queue() const override { return queue_; }
   EdgeMemory memory() const override { return EdgeMemory::kShared; }
   size_t memory_size() const override { return 1 + rows_ + columns_; }
   float gamma() const override { return 1; }
@@ -61,12 +63,12 @@ class PowerGossipCodec final : public Codec {
   float RelativeGamma(WireFormat) const override { return 1; }
 
   size_t EncodedSize(WireFormat format) const override;
-  void Encode(WireFormat format, std::span<const float> x,
-              std::span<float> memory, uint64_t key,
-              std::span<std::byte> out) const override;
+  void Encode(WireFormat format, DeviceSpan<const float> x,
+              DeviceSpan<float> shared, uint64_t key,
+              DeviceSpan<std::byte> out) const override;
   absl::Status Validate(const Encoded& payload) const override;
   void Complete(const Encoded* mine, const Encoded* theirs, float c,
-                std::span<float> memory, std::span<float> x) const override;
+                DeviceSpan<float> shared, DeviceSpan<float> x) const override;
 
  private:
   struct Matrix {
@@ -79,10 +81,10 @@ class PowerGossipCodec final : public Codec {
                                std::span<const float> memory) const;
   void Correct(const Matrix& m, bool by_columns, uint64_t turn, float c,
                std::span<const float> change, std::span<float> memory,
-               std::span<float> x) const;
+               DeviceSpan<float> x) const;
 
   const std::string name_;
-  const Kernels& kernels_;
+  const DeviceQueue queue_;
   size_t size_ = 0, rows_ = 0, columns_ = 0, raw_size_ = 0;
   std::vector<Matrix> matrices_;
   std::vector<Extent> raw_;

@@ -167,7 +167,7 @@ void QsgdCoder::Add(std::span<const std::byte> payload,
                     std::span<float> sum) const {
   for (size_t i = 0; i < pieces_.size(); ++i) {
     const auto& [offset, n] = pieces_[i].extent;
-    const CodedSpan part = layout_.Part(i, payload);
+    const CodedSpan part = layout_.Part(i, payload.data());
     kernels_.apply(&part, nullptr, 0, sum.subspan(offset, n), {});
   }
 }

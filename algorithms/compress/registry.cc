@@ -117,14 +117,14 @@ absl::Status CheckOnDevice(std::string_view name) {
 
 absl::StatusOr<std::shared_ptr<const Codec>> Codec::Create(
     std::string_view name, const ParameterLayout& layout,
-    const Kernels& kernels) {
+    const DeviceQueue& queue) {
   const CompressorText text = SplitCompressorText(name);
   const Compressor* const compressor = FindCompressor(text.name);
   if (compressor == nullptr || compressor->edges == nullptr) {
     return Unknown("codec", text.name, &Compressor::edges);
   }
   GOSSAMER_RETURN_IF_ERROR(CheckNoOldOption(text));
-  return compressor->edges(text, layout, kernels);
+  return compressor->edges(text, layout, queue);
 }
 
 std::vector<std::string_view> Codec::Names() {

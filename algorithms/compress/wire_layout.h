@@ -51,9 +51,10 @@ class WireLayout {
   size_t size() const { return size_; }
   // The place of piece `i`.
   const Place& place(size_t i) const { return places_[i]; }
-  CodedSpan Part(size_t i, std::span<const std::byte> payload) const {
-    return {places_[i].coding, payload.data() + places_[i].scales,
-            payload.data() + places_[i].codes};
+  // Of a payload of size() bytes, in any memory.
+  CodedSpan Part(size_t i, const std::byte* payload) const {
+    return {places_[i].coding, payload + places_[i].scales,
+            payload + places_[i].codes};
   }
 
   // kDataLoss unless `payload` is one that an encoder can have written.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -28,18 +29,36 @@ int FragmentOf(ExchangeId id, int fragments) {
 }
 
 EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
-                                  WireFormat format, std::span<const float> x,
-                                  std::span<float> replica) {
+                                  WireFormat format, DeviceSpan<const float> x,
+                                  DeviceSpan<float> replica) {
+  const DeviceQueue& queue = codec.queue();
   const size_t size = codec.EncodedSize(format);
-  std::shared_ptr<std::byte[]> owner = pool_->Get(size);
-  const std::span<std::byte> bytes(owner.get(), size);
+  std::shared_ptr<std::byte[]> owner;
   // The exchange's id is the same at both ends, and at a replay.
-  codec.Encode(format, x, replica, id, bytes);
+  if (queue.on_host()) {
+    owner = pool_->Get(size);
+    codec.Encode(format, x, replica, id, {owner.get(), size});
+  } else {
+    auto coded = DeviceVector<std::byte>::Unset(queue, size);
+    codec.Encode(format, x, replica, id, coded);
+    owner = queue.Download(coded);
+    // Frames and bounds read the bytes.
+    queue.Wait().IgnoreError();
+  }
+  const std::span<const std::byte> bytes(owner.get(), size);
   return {.format = format, .bytes = Payload(bytes, std::move(owner))};
 }
 
+DeviceSpan<float> SnapshotCache::Zeros(const DeviceQueue& queue, size_t size) {
+  // Fragments differ in size.
+  if (zeros_.size() < size) zeros_ = DeviceVector<float>::Unset(queue, size);
+  const DeviceSpan<float> zeros = zeros_.span().first(size);
+  queue.Clear(zeros);
+  return zeros;
+}
+
 EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
-                                  std::span<const float> x, float limit) {
+                                  DeviceSpan<const float> x, float limit) {
   // All edges with a stateless codec send the same bytes, so the first edge of
   // the round encodes for the others.
   if (id != id_) {
@@ -52,7 +71,7 @@ EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
   return message_;
 }
 
-CodecSide::CodecSide(std::shared_ptr<const Codec> codec, std::span<float> x,
+CodecSide::CodecSide(std::shared_ptr<const Codec> codec, DeviceSpan<float> x,
                      std::shared_ptr<SnapshotCache> cache, uint64_t edge_hash,
                      bool upper)
     : codec_(std::move(codec)),
@@ -75,7 +94,7 @@ void CodecSide::OnEnd() {
   }
   // An edge that was given up may still begin an incarnation, and OnZero comes
   // here again; the sum counts once.
-  sum_.clear();
+  sum_ = {};
 }
 
 void CodecSide::OnZero() {
@@ -83,9 +102,10 @@ void CodecSide::OnZero() {
   // that has just ended.
   OnEnd();
   for (CorrectionObserver* o : observers_) o->OnZero();
-  std::fill(replica_.begin(), replica_.end(), 0.0f);
+  replica_.Clear();
   if (!SeededBug("keep-difference")) {
-    std::fill(difference_.begin(), difference_.end(), 0.0f);
+    difference_.Clear();
+    std::ranges::fill(shared_, 0.0f);
   }
   std::ranges::fill(progress_, Progress());
   std::ranges::fill(reach_, 0.0f);
@@ -102,21 +122,21 @@ absl::StatusOr<EdgeMessage> CodecSide::Receive(ExchangeId id, WireFormat format,
 EdgeMessage CodecSide::OnEmit(ExchangeId id) {
   const Codec& codec = CodecOf(id);
   if (codec.memory() == EdgeMemory::kShared) {
-    difference_.resize(codec.memory_size());
-    EdgeMessage message = cache_->Encode(
-        codec, id, codec.FormatFor(difference_), x_, difference_);
+    shared_.resize(codec.memory_size());
+    EdgeMessage message =
+        cache_->Encode(codec, id, codec.FormatFor(shared_), x_, shared_);
     message.c = c_;
     return message;
   }
   const auto [offset, size] = codec.extent();
-  const std::span<const float> x = x_.subspan(offset, size);
+  const DeviceSpan<const float> x = x_.subspan(offset, size);
   if (codec.memory() == EdgeMemory::kNone) {
     EdgeMessage message = cache_->Encode(codec, id, x, limits_.largest / 2);
     message.c = c_;
     return message;
   }
-  replica_.resize(x_.size());
-  const std::span<float> replica = std::span(replica_).subspan(offset, size);
+  replica_.EnsureSize(queue(), x_.size);
+  const DeviceSpan<float> replica = replica_.span().subspan(offset, size);
   Progress& progress = ProgressOf(id);
   WireFormat format = format_;
   const uint64_t interval = ResyncInterval(id);
@@ -127,7 +147,7 @@ EdgeMessage CodecSide::OnEmit(ExchangeId id) {
     format = codec.first_format();
   } else if (interval != progress.emit_interval) {
     format = codec.resync_format();
-    std::ranges::fill(replica, 0.0f);
+    queue().Clear(replica);
   }
   progress.first = false;
   progress.emit_interval = interval;
@@ -145,20 +165,20 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
   for (CorrectionObserver* o : observers_) o->OnExchange(id, mine, theirs);
   const Codec& codec = CodecOf(id);
   const auto [offset, size] = codec.extent();
-  std::span<float> difference;
+  DeviceSpan<float> difference;
   if (codec.memory() == EdgeMemory::kShared) {
-    difference_.resize(codec.memory_size());
-    difference = difference_;
+    shared_.resize(codec.memory_size());
+    difference = shared_;
   }
   if (codec.needs_replica()) {
-    difference_.resize(x_.size());
-    difference = std::span(difference_).subspan(offset, size);
+    difference_.EnsureSize(queue(), x_.size);
+    difference = difference_.span().subspan(offset, size);
     Progress& progress = ProgressOf(id);
     const uint64_t interval = ResyncInterval(id);
     // The interval follows from the exchange's id, so both ends set D to zero
     // before the same exchange (PROTOCOL.md 4.9).
     if (interval != progress.complete_interval) {
-      std::ranges::fill(difference, 0.0f);
+      queue().Clear(difference);
       progress.complete_interval = interval;
     }
   }
@@ -177,7 +197,7 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
       may_be_far || (summed_.size > 0 && difference.empty())) {
     return CompleteApart(id, mine, theirs, c, difference, may_be_far);
   }
-  const std::span<float> x = x_.subspan(offset, size);
+  const DeviceSpan<float> x = x_.subspan(offset, size);
   codec.Complete(mine ? &m : nullptr, theirs ? &t : nullptr, c, difference, x);
   if (SeededBug("apply-twice") && c > 0) {
     codec.Complete(&m, &t, c, difference, x);
@@ -196,10 +216,10 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
 // added, bit for bit.
 void CodecSide::CompleteApart(ExchangeId id, const EdgeMessage* mine,
                               const EdgeMessage* theirs, float c,
-                              std::span<float> memory, bool may_be_far) {
+                              DeviceSpan<float> memory, bool may_be_far) {
   const Codec& codec = CodecOf(id);
   const auto [offset, size] = codec.extent();
-  const std::span<float> increment = cache_->Zeros(size);
+  const DeviceSpan<float> increment = cache_->Zeros(queue(), size);
   Encoded m, t;
   if (mine) m = mine->encoded(id);
   if (theirs) t = theirs->encoded(id);
@@ -212,12 +232,12 @@ void CodecSide::CompleteApart(ExchangeId id, const EdgeMessage* mine,
     return;
   }
   if (limits_.clip_radius > 0) Clip(c, increment);
-  HostKernels().axpy(1, increment, x_.subspan(offset, size));
+  queue().Run(&DeviceKernels::axpy, 1.0f, increment, x_.subspan(offset, size));
   ++corrections_;
   // If D was only looked at, the correction is the ordinary one.
   const bool looked = codec.needs_replica() && limits_.clip_radius == 0;
   const float factor = looked ? c : 1;
-  const std::span<const float> difference = looked ? memory : increment;
+  const DeviceSpan<const float> difference = looked ? memory : increment;
   Sum(codec.extent(), factor, difference);
   for (CorrectionObserver* o : observers_) {
     o->OnCorrection(id, *mine, *theirs, factor, difference);
@@ -251,52 +271,72 @@ bool CodecSide::MayBeFar(ExchangeId id, const EdgeMessage* mine,
 // The test reads D itself of codecs with replicas, and c·D of the others.
 // Either is the same at both ends up to its sign, so both ends leave the
 // correction out or neither does.
-bool CodecSide::Far(ExchangeId id, float c, std::span<const float> memory,
-                    std::span<const float> increment) {
+bool CodecSide::Far(ExchangeId id, float c, DeviceSpan<const float> memory,
+                    DeviceSpan<const float> increment) {
   if (!codec_->needs_replica()) {
-    return !HostKernels().all_within(c * limits_.largest, increment);
+    return !Within(c * limits_.largest, increment);
   }
   float& reach =
       reach_[static_cast<size_t>(FragmentOf(id, codec_->fragments()))];
   // The bound that was found replaces the grown one.  A small bound spares many
   // reads; one of exactly the limit would make the next exchange read D again.
   for (const float part : {1 / 1024.0f, 1 / 32.0f, 1.0f}) {
-    if (!HostKernels().all_within(part * limits_.largest, memory)) continue;
+    if (!Within(part * limits_.largest, memory)) continue;
     reach = part * limits_.largest;
     return false;
   }
   return true;
 }
 
+// The host waits for the answer, on which it depends whether x changes. Healthy
+// peers ask once in the very many rounds in which the bound grows to the limit.
+bool CodecSide::Within(float limit, DeviceSpan<const float> values) const {
+  DeviceVector<uint32_t> outside(queue(), 1);
+  queue().Run(&DeviceKernels::all_within, limit, values, outside.span().data);
+  return outside.ToHost().front() == 0;
+}
+
 void CodecSide::Sum(const Extent& extent, float c,
-                    std::span<const float> difference) {
+                    DeviceSpan<const float> difference) {
   // The part of the exchange's fragment that belongs to the summed parameters.
   const size_t from = std::max(extent.offset, summed_.offset);
   const size_t end =
       std::min(extent.offset + extent.size, summed_.offset + summed_.size);
   if (from >= end) return;
-  sum_.resize(summed_.size);
-  HostKernels().axpy(
-      c, difference.subspan(from - extent.offset, end - from),
-      std::span(sum_).subspan(from - summed_.offset, end - from));
+  sum_.EnsureSize(queue(), summed_.size);
+  queue().Run(&DeviceKernels::axpy, c,
+              difference.subspan(from - extent.offset, end - from),
+              sum_.span().subspan(from - summed_.offset, end - from));
 }
 
 // ClippedGossip (He, Karimireddy, Jaggi, 2022, algorithm 1).  The increment is
 // c·D.  The norm's order of summation is fixed and squares know no sign: the
 // factor is the same at both ends.
-void CodecSide::Clip(float c, std::span<float> increment) {
-  const double length = std::sqrt(HostKernels().squared_norm(increment) /
-                                  static_cast<double>(increment.size())) /
-                        c;
-  clipping_.longest = std::max(clipping_.longest, length);
-  if (!(length > limits_.clip_radius)) return;
-  ++clipping_.clipped;
-  HostKernels().scale(static_cast<float>(limits_.clip_radius / length),
-                      increment);
+void CodecSide::Clip(float c, DeviceSpan<float> increment) {
+  const auto size = static_cast<double>(increment.size);
+  squares_.EnsureSize(queue(), NormSumsOf(increment.size));
+  const DeviceSpan<double> squares = squares_.span();
+  queue().Run(&DeviceKernels::squared_norm, increment, squares);
+  queue().Run(&DeviceKernels::clip, limits_.clip_radius, size, c, squares.data,
+              increment);
+  lengths_.push_back({Readback<double>(queue(), squares.first(1)), size, c});
+  NoteLengths();
+}
+
+void CodecSide::NoteLengths() {
+  for (; !lengths_.empty() && lengths_.front().squares.ready();
+       lengths_.pop_front()) {
+    const Length& of = lengths_.front();
+    const double length = std::sqrt(of.squares[0] / of.size) / of.c;
+    clipping_.longest = std::max(clipping_.longest, length);
+    if (length > limits_.clip_radius) ++clipping_.clipped;
+  }
 }
 
 CodecSide::Saved CodecSide::Save() const {
-  return {std::string(codec_->name()), replica_, difference_, sum_, progress_};
+  const bool shared = codec_->memory() == EdgeMemory::kShared;
+  return {std::string(codec_->name()), replica_.ToHost(),
+          shared ? shared_ : difference_.ToHost(), sum_.ToHost(), progress_};
 }
 
 bool CodecSide::Restore(const Saved& saved) {
@@ -314,9 +354,13 @@ bool CodecSide::Restore(const Saved& saved) {
   }
   if (!saved.sum.empty() && saved.sum.size() != summed_.size) return false;
   if (saved.fragments.size() != progress_.size()) return false;
-  replica_ = saved.replica;
-  difference_ = saved.difference;
-  sum_ = saved.sum;
+  replica_ = DeviceVector<float>::Of(queue(), saved.replica);
+  sum_ = DeviceVector<float>::Of(queue(), saved.sum);
+  if (memory == EdgeMemory::kShared) {
+    shared_ = saved.difference;
+  } else {
+    difference_ = DeviceVector<float>::Of(queue(), saved.difference);
+  }
   progress_ = saved.fragments;
   // The bound of the restored D is not known: the next exchange reads D.
   std::ranges::fill(reach_, std::numeric_limits<float>::infinity());

@@ -1,18 +1,20 @@
 // The cargo of a real edge: the replica x̂, the difference D and the codec
 // between the protocol and the parameters (PROTOCOL.md 2, 4.4).
 //
-// Knows nothing of frames or connections.  x belongs to the caller and is
-// touched inside OnEmit and OnComplete only.
+// Vectors lie on the device of the codec's queue; payloads come and go in the
+// host's memory.  Knows nothing of frames or connections.  x belongs to the
+// caller and is touched inside OnEmit and OnComplete only.
 
 #ifndef GOSSAMER_ALGORITHMS_EDGE_CODEC_SIDE_H_
 #define GOSSAMER_ALGORITHMS_EDGE_CODEC_SIDE_H_
 
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -20,6 +22,7 @@
 #include "algorithms/base/ids.h"
 #include "algorithms/base/payload.h"
 #include "algorithms/compress/codec.h"
+#include "algorithms/kernels/device_queue.h"
 
 namespace gossamer {
 
@@ -41,21 +44,18 @@ class SnapshotCache {
  public:
   // `limit` as in Codec::Reach; infinity: the reach is not needed.
   EdgeMessage Encode(const Codec& codec, ExchangeId id,
-                     std::span<const float> x, float limit);
+                     DeviceSpan<const float> x, float limit);
   // For one edge alone; the replica becomes what the other end will have.
   EdgeMessage Encode(const Codec& codec, ExchangeId id, WireFormat format,
-                     std::span<const float> x, std::span<float> replica);
-  // For increments of x; until the next call.
-  std::span<float> Zeros(size_t size) {
-    zeros_.assign(size, 0.0f);
-    return zeros_;
-  }
+                     DeviceSpan<const float> x, DeviceSpan<float> replica);
+  // For increments of x, on this queue's device; until the next call.
+  DeviceSpan<float> Zeros(const DeviceQueue& queue, size_t size);
 
  private:
   const std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
   ExchangeId id_ = 0;
   EdgeMessage message_;
-  std::vector<float> zeros_;
+  DeviceVector<float> zeros_;
 };
 
 // Which of `fragments` an exchange concerns: all of them once in as many
@@ -74,7 +74,7 @@ class CorrectionObserver {
   // itself, and c is 1.
   virtual void OnCorrection(ExchangeId id, const EdgeMessage& mine,
                             const EdgeMessage& theirs, float c,
-                            std::span<const float> difference) = 0;
+                            DeviceSpan<const float> difference) = 0;
   // Called before OnCorrection with the payloads of both ends, also if one end
   // sent none (null) and no correction follows.
   virtual void OnExchange(ExchangeId id, const EdgeMessage* mine,
@@ -84,11 +84,12 @@ class CorrectionObserver {
   // An incarnation of the edge has ended, whether or not another one follows:
   // `sum` is all that its corrections have added to the parameters of
   // set_summed().
-  virtual void OnEdgeEnd(std::span<const float> sum) {}
+  virtual void OnEdgeEnd(DeviceSpan<const float> sum) {}
 };
 
-// Clipping on an edge: lengths are root mean squares, so that a
-// fragment's and a whole vector's compare.
+// Clipping on an edge: lengths are root mean squares, so that a fragment's and
+// a whole vector's compare.  The lengths of a device count once the host
+// knows them.
 struct Clipping {
   uint64_t clipped = 0;   // corrections so far that were shortened
   uint64_t left_out = 0;  // or left out
@@ -114,11 +115,11 @@ class CodecSide {
   using Token = EdgeMessage;
 
   CodecSide() = default;
-  // `x` outlives this object and does not move; `cache` may be shared by the
-  // edges of one peer.
+  // `x`, on the device of the codec's queue, outlives this object and does not
+  // move; `cache` may be shared by the edges of one peer.
   // `edge_hash` is the same at both ends: it spreads resyncs (PROTOCOL.md 4.9).
   // `upper` differs.
-  CodecSide(std::shared_ptr<const Codec> codec, std::span<float> x,
+  CodecSide(std::shared_ptr<const Codec> codec, DeviceSpan<float> x,
             std::shared_ptr<SnapshotCache> cache, uint64_t edge_hash,
             bool upper = false);
 
@@ -133,7 +134,10 @@ class CodecSide {
   // many floats from the first correction on.
   void set_summed(const Extent& extent) { summed_ = extent; }
   const Clipping& clipping() const { return clipping_; }
-  double TakeLongest() { return std::exchange(clipping_.longest, 0); }
+  double TakeLongest() {
+    NoteLengths();
+    return std::exchange(clipping_.longest, 0);
+  }
   // The observer outlives this object.
   void add_observer(CorrectionObserver* o) { observers_.push_back(o); }
   const Codec& codec() const { return *codec_; }
@@ -179,16 +183,18 @@ class CodecSide {
  private:
   void CompleteApart(ExchangeId id, const EdgeMessage* mine,
                      const EdgeMessage* theirs, float c,
-                     std::span<float> memory, bool may_be_far);
+                     DeviceSpan<float> memory, bool may_be_far);
   // False: D is within the limit for sure.  True: D has to be read.
   bool MayBeFar(ExchangeId id, const EdgeMessage* mine,
                 const EdgeMessage* theirs);
   float ReachOf(ExchangeId id, const EdgeMessage* message) const;
-  bool Far(ExchangeId id, float c, std::span<const float> memory,
-           std::span<const float> increment);
-  void Clip(float c, std::span<float> increment);
+  bool Far(ExchangeId id, float c, DeviceSpan<const float> memory,
+           DeviceSpan<const float> increment);
+  bool Within(float limit, DeviceSpan<const float> values) const;
+  void Clip(float c, DeviceSpan<float> increment);
+  void NoteLengths();
   // c times `difference`, of `extent`, has been added.
-  void Sum(const Extent& extent, float c, std::span<const float> difference);
+  void Sum(const Extent& extent, float c, DeviceSpan<const float> difference);
   // B(id): rounds between two resyncs, staggered over edges.
   uint64_t ResyncInterval(ExchangeId id) const;
   const Codec& CodecOf(ExchangeId id) const {
@@ -199,8 +205,10 @@ class CodecSide {
     return progress_[static_cast<size_t>(FragmentOf(id, codec_->fragments()))];
   }
 
+  const DeviceQueue& queue() const { return codec_->queue(); }
+
   std::shared_ptr<const Codec> codec_;
-  std::span<float> x_;
+  DeviceSpan<float> x_;
   std::shared_ptr<SnapshotCache> cache_;
   WireFormat format_ = WireFormat::kDenseF32;
   uint64_t offset_ = 0;
@@ -211,13 +219,21 @@ class CodecSide {
   CorrectionLimits limits_;
   std::vector<float> reach_;  // of D at most, by fragment
   Clipping clipping_;
-  // Empty with a stateless codec, and until first used.  Memory that both ends
-  // share is in difference_.
-  std::vector<float> replica_;
-  std::vector<float> difference_;
+  // The squared norm of an increment, and those that the host does not know
+  // yet.
+  DeviceVector<double> squares_;
+  struct Length {
+    Readback<double> squares;
+    double size = 0, c = 0;
+  };
+  std::deque<Length> lengths_;
+  // Empty with a codec of another memory, and until first used.
+  DeviceVector<float> replica_;
+  DeviceVector<float> difference_;
+  std::vector<float> shared_;
   std::vector<Progress> progress_;  // by fragment
   Extent summed_;
-  std::vector<float> sum_;
+  DeviceVector<float> sum_;
 };
 
 }  // namespace gossamer

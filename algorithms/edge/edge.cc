@@ -43,7 +43,7 @@ uint64_t BasisOf(const EdgeOptions& o, const ProductionEnd::Record& r) {
 }
 
 CodecSide SideOf(const EdgeOptions& options, std::shared_ptr<const Codec> codec,
-                 std::span<float> x, std::shared_ptr<SnapshotCache> cache) {
+                 DeviceSpan<float> x, std::shared_ptr<SnapshotCache> cache) {
   CodecSide side(std::move(codec), x, std::move(cache),
                  EdgeHash(options.self, options.other),
                  options.self > options.other);
@@ -91,14 +91,15 @@ Edge::Edge(EdgeOptions options, ProductionEnd end)
     : options_(std::move(options)), end_(std::move(end)) {}
 
 Edge::Edge(EdgeOptions options, std::shared_ptr<const Codec> codec,
-           std::span<float> x, std::shared_ptr<SnapshotCache> cache)
+           DeviceSpan<float> x, std::shared_ptr<SnapshotCache> cache)
     : Edge(options,
            ProductionEnd(SideOf(options, std::move(codec), x, std::move(cache)),
                          options.epoch, options.frontier, options.window)) {}
 
 absl::StatusOr<std::unique_ptr<Edge>> Edge::Resume(
-    EdgeOptions options, std::shared_ptr<const Codec> codec, std::span<float> x,
-    std::shared_ptr<SnapshotCache> cache, const SavedEdge& saved) {
+    EdgeOptions options, std::shared_ptr<const Codec> codec,
+    DeviceSpan<float> x, std::shared_ptr<SnapshotCache> cache,
+    const SavedEdge& saved) {
   CodecSide side = SideOf(options, std::move(codec), x, std::move(cache));
   bool fits = true;
   // A file is checked as strictly as a frame: Complete reads these payloads

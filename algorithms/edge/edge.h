@@ -91,12 +91,12 @@ class Edge {
   // `x` stays where it is for as long as this object lives; `cache` is shared
   // by the edges of one peer.
   Edge(EdgeOptions options, std::shared_ptr<const Codec> codec,
-       std::span<float> x, std::shared_ptr<SnapshotCache> cache);
+       DeviceSpan<float> x, std::shared_ptr<SnapshotCache> cache);
   // An edge that goes on from a sealed record of the same fleet-wide cut.
   // kInvalidArgument if the record is not of this codec and layout.
   static absl::StatusOr<std::unique_ptr<Edge>> Resume(
       EdgeOptions options, std::shared_ptr<const Codec> codec,
-      std::span<float> x, std::shared_ptr<SnapshotCache> cache,
+      DeviceSpan<float> x, std::shared_ptr<SnapshotCache> cache,
       const SavedEdge& saved);
 
   PeerId other() const { return options_.other; }

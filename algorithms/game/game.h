@@ -18,6 +18,7 @@
 #include "algorithms/base/rng.h"
 #include "algorithms/base/state.h"
 #include "algorithms/game/mixing_hooks.h"
+#include "algorithms/kernels/device_queue.h"
 
 namespace gossamer {
 
@@ -62,21 +63,28 @@ class Evaluator {
                                     RngKey key, const std::string& path) = 0;
 };
 
-// One peer's game, on its own data.  It owns parameters, gradients and
-// statistics; optimizers and edges write the parameters between two calls of
-// Gradient().
+// One peer's game, on its own data and device.  It owns parameters, gradients
+// and statistics; optimizers and edges write the parameters between two calls
+// of Gradient(), in the order of its queue.
 class Game {
  public:
   virtual ~Game() = default;
   virtual const ParameterLayout& layout() const = 0;
+  // The queue of the device on which the vectors lie.
+  virtual const DeviceQueue& queue() const { return DeviceQueue::Host(); }
   // The vectors of which the players' tensors are views; they stay where they
   // are for as long as the game lives.
-  virtual std::span<float> parameters() = 0;
-  virtual std::span<const float> gradients() const = 0;
+  virtual DeviceSpan<float> device_parameters() = 0;
+  virtual DeviceSpan<const float> device_gradients() const = 0;
+  // The same of a game on the host; ends the program on another device.
+  std::span<float> parameters() { return HostSpan(device_parameters()); }
+  std::span<const float> gradients() const {
+    return HostSpan(device_gradients());
+  }
 
-  // The gradients of the players' own losses (each descends its own) at
-  // parameters(), both at the same point, on the batch and noise that `key`
-  // picks.  Overwrites the extents of `players` in gradients().
+  // The gradients of the players' own losses (each descends its own) at the
+  // parameters, both at the same point, on the batch and noise that `key`
+  // picks.  Overwrites the extents of `players` in the gradients.
   // kDataLoss if a loss or a gradient is not finite, naming the tensor;
   // parameters and statistics are then as before.
   virtual absl::StatusOr<Losses> Gradient(Players players, RngKey key) = 0;

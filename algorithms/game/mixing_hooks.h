@@ -7,10 +7,10 @@
 #ifndef GOSSAMER_ALGORITHMS_GAME_MIXING_HOOKS_H_
 #define GOSSAMER_ALGORITHMS_GAME_MIXING_HOOKS_H_
 
-#include <span>
 #include <vector>
 
 #include "algorithms/base/parameter_layout.h"
+#include "algorithms/kernels/device_span.h"
 
 namespace gossamer {
 
@@ -27,15 +27,15 @@ class MixingHooks {
   // and before the next step.
   virtual bool in_turn() const { return false; }
   // Mixing has added c times `difference` to all parameters.
-  virtual void OnCorrection(float c, std::span<const float> difference) {}
+  virtual void OnCorrection(float c, DeviceSpan<const float> difference) {}
   // An edge has ended that had added `sum` to extent(); the opposite at its
   // other end is lost, so it is taken back.
-  virtual void OnEdgeEnd(std::span<const float> sum) = 0;
+  virtual void OnEdgeEnd(DeviceSpan<const float> sum) = 0;
   // An incarnation of the peer begins between two steps, with whatever
   // parameters; its edges have added nothing.
   virtual void OnNewIncarnation() = 0;
   // The sum of all that edges have added to extent() and not taken back, up to
-  // rounding.
+  // rounding; a copy of the host's.
   virtual std::vector<float> Added() const = 0;
 };
 

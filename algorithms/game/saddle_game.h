@@ -45,8 +45,10 @@ class OrthogonalMatrix {
 class SaddleGame : public Game, private Evaluator {
  public:
   const ParameterLayout& layout() const override { return layout_; }
-  std::span<float> parameters() override { return parameters_; }
-  std::span<const float> gradients() const override { return gradients_; }
+  DeviceSpan<float> device_parameters() override { return parameters_; }
+  DeviceSpan<const float> device_gradients() const override {
+    return gradients_;
+  }
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override;
   // Its score, "distance", is ‖u − a‖ to the solution of the whole fleet.
   Evaluator* evaluator() override { return this; }

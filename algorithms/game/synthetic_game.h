@@ -41,8 +41,10 @@ class SyntheticGame final : public Game, private Evaluator {
       const SyntheticSpec& spec, int rank, int peers, uint64_t seed);
 
   const ParameterLayout& layout() const override { return layout_; }
-  std::span<float> parameters() override { return parameters_; }
-  std::span<const float> gradients() const override { return gradients_; }
+  DeviceSpan<float> device_parameters() override { return parameters_; }
+  DeviceSpan<const float> device_gradients() const override {
+    return gradients_;
+  }
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override;
   // Its score, "distance", is the root mean square of u − a of the fleet.
   Evaluator* evaluator() override { return this; }

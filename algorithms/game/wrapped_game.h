@@ -17,9 +17,12 @@ namespace gossamer {
 class WrappedGame : public Game {
  public:
   const ParameterLayout& layout() const override { return game_->layout(); }
-  std::span<float> parameters() override { return game_->parameters(); }
-  std::span<const float> gradients() const override {
-    return game_->gradients();
+  const DeviceQueue& queue() const override { return game_->queue(); }
+  DeviceSpan<float> device_parameters() override {
+    return game_->device_parameters();
+  }
+  DeviceSpan<const float> device_gradients() const override {
+    return game_->device_gradients();
   }
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
     return game_->Gradient(players, key);

@@ -3,11 +3,11 @@
 
 #include "algorithms/method/cold.h"
 
-#include <algorithm>
 #include <cassert>
-#include <span>
 #include <string>
 #include <vector>
+
+#include "algorithms/kernels/device_state.h"
 
 namespace gossamer {
 namespace {
@@ -27,58 +27,62 @@ namespace {
 // the gradient, so that a decaying learning rate leaves λ as right as it was.
 class Cold final : public Optimizer, private MixingHooks {
  public:
-  Cold(double learning_rate, size_t size, const Kernels& kernels)
+  Cold(double learning_rate, size_t size, const DeviceQueue& queue)
       : learning_rate_(learning_rate),
-        kernels_(kernels),
-        dual_(size),
-        rest_(size) {}
+        queue_(queue),
+        dual_(queue, size),
+        rest_(queue, size) {}
 
-  void Step(std::span<float> x, std::span<const float> gradient,
+  void Step(DeviceSpan<float> x, DeviceSpan<const float> gradient,
             double scale) override {
-    assert(x.size() == dual_.size() && gradient.size() == dual_.size());
+    assert(x.size == dual_.size() && gradient.size == dual_.size());
     const auto rate = static_cast<float>(learning_rate_ * scale);
-    kernels_.axpy(-rate, gradient, x);
-    kernels_.axpy(-rate, dual_, x);
+    queue_.Run(&DeviceKernels::axpy, -rate, gradient, x);
+    queue_.Run(&DeviceKernels::axpy, -rate, dual_, x);
   }
   MixingHooks* hooks() override { return this; }
   void VisitState(StateVisitor& visitor) override {
-    visitor.Floats("dual", dual_);
-    visitor.Floats("dual_rest", rest_);
+    VisitFloats(visitor, "dual", queue_, dual_);
+    VisitFloats(visitor, "dual_rest", queue_, rest_);
   }
 
  private:
   Extent extent() const override { return {0, dual_.size()}; }
   bool in_turn() const override { return true; }
-  void OnCorrection(float c, std::span<const float> difference) override {
-    assert(difference.size() == dual_.size());
+  void OnCorrection(float c, DeviceSpan<const float> difference) override {
+    assert(difference.size == dual_.size());
     // The rate is that without decay, since λ is in units of the gradient.
-    kernels_.compensated_axpy(static_cast<float>(-c / learning_rate_),
-                              difference, dual_, rest_);
+    queue_.Run(&DeviceKernels::compensated_axpy,
+               static_cast<float>(-c / learning_rate_), difference, dual_,
+               rest_);
   }
-  void OnEdgeEnd(std::span<const float> sum) override { OnCorrection(-1, sum); }
+  void OnEdgeEnd(DeviceSpan<const float> sum) override {
+    OnCorrection(-1, sum);
+  }
   void OnNewIncarnation() override {
-    std::ranges::fill(dual_, 0.0f);
-    std::ranges::fill(rest_, 0.0f);
+    dual_.Clear();
+    rest_.Clear();
   }
   std::vector<float> Added() const override {
-    std::vector<float> added(dual_.size());
+    std::vector<float> added = dual_.ToHost();
+    const std::vector<float> rest = rest_.ToHost();
     for (size_t i = 0; i < added.size(); ++i) {
       added[i] = static_cast<float>(-learning_rate_ *
-                                    (static_cast<double>(dual_[i]) + rest_[i]));
+                                    (static_cast<double>(added[i]) + rest[i]));
     }
     return added;
   }
 
   const double learning_rate_;
-  const Kernels& kernels_;
-  std::vector<float> dual_, rest_;  // λ, and what it has no room for
+  const DeviceQueue queue_;
+  DeviceVector<float> dual_, rest_;  // λ, and what it has no room for
 };
 
 }  // namespace
 
 std::unique_ptr<Optimizer> MakeCold(const OptimizerSpec& spec, size_t size,
-                                    const Kernels& kernels) {
-  return std::make_unique<Cold>(spec.learning_rate, size, kernels);
+                                    const DeviceQueue& queue) {
+  return std::make_unique<Cold>(spec.learning_rate, size, queue);
 }
 
 // NIDS, which COLD becomes without compression, takes half a step of mixing

@@ -11,14 +11,14 @@
 #include <memory>
 #include <string_view>
 
-#include "algorithms/kernels/kernels.h"
+#include "algorithms/kernels/device_queue.h"
 #include "algorithms/method/method.h"
 #include "algorithms/optim/optimizer.h"
 
 namespace gossamer {
 
 std::unique_ptr<Optimizer> MakeCold(const OptimizerSpec& spec, size_t size,
-                                    const Kernels& kernels);
+                                    const DeviceQueue& queue);
 double GammaOfCold(std::string_view codec);
 void CheckCold(const MethodSettings& settings, Problems& problems);
 

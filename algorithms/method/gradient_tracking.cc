@@ -4,13 +4,12 @@
 // Source: Nedić, Olshevsky, Shi, SIAM J. Optim. 2017 (DIGing); with compressed
 // innovations Zhao et al., BEER, NeurIPS 2022.
 
-#include <algorithm>
 #include <memory>
-#include <span>
 #include <utility>
 #include <vector>
 
 #include "algorithms/base/status_macros.h"
+#include "algorithms/kernels/device_state.h"
 #include "algorithms/method/method.h"
 
 namespace gossamer {
@@ -51,9 +50,12 @@ class TrackedGame final : public Game, private MixingHooks {
   explicit TrackedGame(std::unique_ptr<Game> inner);
 
   const ParameterLayout& layout() const override { return layout_; }
-  std::span<float> parameters() override { return parameters_; }
+  const DeviceQueue& queue() const override { return inner_->queue(); }
+  DeviceSpan<float> device_parameters() override { return parameters_; }
   // t, then zeros.
-  std::span<const float> gradients() const override { return gradients_; }
+  DeviceSpan<const float> device_gradients() const override {
+    return gradients_;
+  }
   // Both players at once; else kFailedPrecondition.
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override;
   MixingHooks* hooks() override { return this; }
@@ -62,25 +64,28 @@ class TrackedGame final : public Game, private MixingHooks {
 
  private:
   Extent extent() const override { return {size(), size()}; }
-  void OnEdgeEnd(std::span<const float> sum) override;
+  void OnEdgeEnd(DeviceSpan<const float> sum) override;
   void OnNewIncarnation() override;
   std::vector<float> Added() const override;
   size_t size() const { return previous_.size(); }
+  DeviceSpan<float> tracked() {
+    return parameters_.span().subspan(size(), size());
+  }
 
   const std::unique_ptr<Game> inner_;
   const ParameterLayout layout_;
-  std::vector<float> parameters_;
-  std::vector<float> gradients_;
-  std::vector<float> previous_;  // g_prev, and what the next step takes out
+  DeviceVector<float> parameters_;
+  DeviceVector<float> gradients_;
+  DeviceVector<float> previous_;  // g_prev, and what the next step takes out
 };
 
 TrackedGame::TrackedGame(std::unique_ptr<Game> inner)
     : inner_(std::move(inner)),
       layout_(Doubled(inner_->layout())),
-      parameters_(layout_.size()),
-      gradients_(layout_.size()),
-      previous_(inner_->layout().size()) {
-  std::ranges::copy(inner_->parameters(), parameters_.begin());
+      parameters_(queue(), layout_.size()),
+      gradients_(queue(), layout_.size()),
+      previous_(queue(), inner_->layout().size()) {
+  queue().Copy(inner_->device_parameters(), parameters_.span().first(size()));
 }
 
 absl::StatusOr<Losses> TrackedGame::Gradient(Players players, RngKey key) {
@@ -91,41 +96,43 @@ absl::StatusOr<Losses> TrackedGame::Gradient(Players players, RngKey key) {
   }
   // The game inside has a vector of its own, since its layout is half of this
   // one's.
-  std::copy_n(parameters_.begin(), size(), inner_->parameters().begin());
+  queue().Copy(parameters_.span().first(size()), inner_->device_parameters());
   GOSSAMER_ASSIGN_OR_RETURN(const Losses losses,
                             inner_->Gradient(players, key));
-  const std::span<const float> g = inner_->gradients();
-  const std::span<float> t = std::span(parameters_).last(size());
-  for (size_t i = 0; i < size(); ++i) {
-    t[i] += g[i] - previous_[i];
-    gradients_[i] = t[i];
-  }
-  std::ranges::copy(g, previous_.begin());
+  const DeviceSpan<const float> g = inner_->device_gradients();
+  const DeviceSpan<float> out = gradients_.span().first(size());
+  queue().Copy(g, out);
+  queue().Run(&DeviceKernels::axpy, -1.0f, previous_, out);
+  queue().Run(&DeviceKernels::add, out, tracked());
+  queue().Copy(tracked(), out);
+  queue().Copy(g, previous_.span());
   return losses;
 }
 
 // With g_prev = t the next step sets t to the gradient, as at a beginning:
 // whatever edges had added belongs to the incarnation before.
 void TrackedGame::OnNewIncarnation() {
-  std::ranges::copy(std::span(parameters_).last(size()), previous_.begin());
+  queue().Copy(tracked(), previous_.span());
 }
 
 // The next step subtracts g_prev, so adding the sum here takes it out of t
 // there.
-void TrackedGame::OnEdgeEnd(std::span<const float> sum) {
-  for (size_t i = 0; i < size(); ++i) previous_[i] += sum[i];
+void TrackedGame::OnEdgeEnd(DeviceSpan<const float> sum) {
+  queue().Run(&DeviceKernels::add, sum, previous_);
 }
 
 std::vector<float> TrackedGame::Added() const {
-  std::vector<float> added(parameters_.begin() + size(), parameters_.end());
-  for (size_t i = 0; i < size(); ++i) added[i] -= previous_[i];
+  std::vector<float> added =
+      queue().ToHost(parameters_.span().subspan(size(), size()));
+  const std::vector<float> previous = previous_.ToHost();
+  for (size_t i = 0; i < size(); ++i) added[i] -= previous[i];
   return added;
 }
 
 void TrackedGame::VisitState(StateVisitor& visitor) {
   PrefixedVisitor inner(visitor, "tracked.");
   inner_->VisitState(inner);
-  visitor.Floats("previous_gradient", previous_);
+  VisitFloats(visitor, "previous_gradient", queue(), previous_);
 }
 
 std::unique_ptr<Game> Track(std::unique_ptr<Game> game) {

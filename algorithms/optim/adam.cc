@@ -3,10 +3,12 @@
 #include <cassert>
 #include <cmath>
 
+#include "algorithms/kernels/device_state.h"
+
 namespace gossamer {
 
-Adam::Adam(const OptimizerSpec& spec, size_t size, const Kernels& kernels)
-    : kernels_(kernels), m_(size), v_(size), spec_(spec) {}
+Adam::Adam(const OptimizerSpec& spec, size_t size, const DeviceQueue& queue)
+    : queue_(queue), m_(queue, size), v_(queue, size), spec_(spec) {}
 
 AdamStep Adam::NextStep(double scale) {
   // All coefficients are computed in double and rounded once: 1 − β₂^t of a β₂
@@ -24,34 +26,35 @@ AdamStep Adam::NextStep(double scale) {
   };
 }
 
-void Adam::Step(std::span<float> x, std::span<const float> gradient,
+void Adam::Step(DeviceSpan<float> x, DeviceSpan<const float> gradient,
                 double scale) {
-  assert(x.size() == m_.size() && gradient.size() == m_.size());
-  kernels_.adam(NextStep(scale), gradient, m_, v_, x);
+  assert(x.size == m_.size() && gradient.size == m_.size());
+  queue_.Run(&DeviceKernels::adam, NextStep(scale), gradient, m_, v_, x);
 }
 
 // The moments stay with their peer and are not mixed, so a checkpoint has them
 // and an exchange does not.
 void Adam::VisitState(StateVisitor& visitor) {
   visitor.Counter("steps", steps_);
-  visitor.Floats("m", m_);
-  visitor.Floats("v", v_);
+  VisitFloats(visitor, "m", queue_, m_);
+  VisitFloats(visitor, "v", queue_, v_);
 }
 
-OAdam::OAdam(const OptimizerSpec& spec, size_t size, const Kernels& kernels)
-    : Adam(spec, size, kernels), previous_(size) {}
+OAdam::OAdam(const OptimizerSpec& spec, size_t size, const DeviceQueue& queue)
+    : Adam(spec, size, queue), previous_(queue, size) {}
 
-void OAdam::Step(std::span<float> x, std::span<const float> gradient,
+void OAdam::Step(DeviceSpan<float> x, DeviceSpan<const float> gradient,
                  double scale) {
-  assert(x.size() == m_.size() && gradient.size() == m_.size());
+  assert(x.size == m_.size() && gradient.size == m_.size());
   // The last direction is kept without its rate: a decay of the rate acts on
   // both terms of the step.
-  kernels_.oadam(NextStep(scale), gradient, m_, v_, previous_, x);
+  queue_.Run(&DeviceKernels::oadam, NextStep(scale), gradient, m_, v_,
+             previous_, x);
 }
 
 void OAdam::VisitState(StateVisitor& visitor) {
   Adam::VisitState(visitor);
-  visitor.Floats("previous_direction", previous_);
+  VisitFloats(visitor, "previous_direction", queue_, previous_);
 }
 
 }  // namespace gossamer

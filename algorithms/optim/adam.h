@@ -7,10 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <vector>
 
-#include "algorithms/kernels/kernels.h"
+#include "algorithms/kernels/device_queue.h"
 #include "algorithms/optim/optimizer.h"
 
 namespace gossamer {
@@ -19,9 +17,9 @@ namespace gossamer {
 // 2015), algorithm 1.
 class Adam : public Optimizer {
  public:
-  Adam(const OptimizerSpec& spec, size_t size, const Kernels& kernels);
+  Adam(const OptimizerSpec& spec, size_t size, const DeviceQueue& queue);
 
-  void Step(std::span<float> x, std::span<const float> gradient,
+  void Step(DeviceSpan<float> x, DeviceSpan<const float> gradient,
             double scale) override;
   void VisitState(StateVisitor& visitor) override;
 
@@ -29,8 +27,8 @@ class Adam : public Optimizer {
   // Counts the step.
   AdamStep NextStep(double scale);
 
-  const Kernels& kernels_;
-  std::vector<float> m_, v_;
+  const DeviceQueue queue_;
+  DeviceVector<float> m_, v_;
 
  private:
   const OptimizerSpec spec_;
@@ -41,14 +39,14 @@ class Adam : public Optimizer {
 // (Daskalakis, Ilyas, Syrgkanis, Zeng, ICLR 2018, algorithm 1).
 class OAdam final : public Adam {
  public:
-  OAdam(const OptimizerSpec& spec, size_t size, const Kernels& kernels);
+  OAdam(const OptimizerSpec& spec, size_t size, const DeviceQueue& queue);
 
-  void Step(std::span<float> x, std::span<const float> gradient,
+  void Step(DeviceSpan<float> x, DeviceSpan<const float> gradient,
             double scale) override;
   void VisitState(StateVisitor& visitor) override;
 
  private:
-  std::vector<float> previous_;  // p_{t−1}
+  DeviceVector<float> previous_;  // p_{t−1}
 };
 
 }  // namespace gossamer

@@ -7,10 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <vector>
 
-#include "algorithms/kernels/kernels.h"
+#include "algorithms/kernels/device_queue.h"
 #include "algorithms/optim/optimizer.h"
 
 namespace gossamer {
@@ -19,31 +17,31 @@ namespace gossamer {
 // others are optimistic.
 class Sgd final : public Optimizer {
  public:
-  Sgd(double learning_rate, const Kernels& kernels);
+  Sgd(double learning_rate, const DeviceQueue& queue);
 
-  void Step(std::span<float> x, std::span<const float> gradient,
+  void Step(DeviceSpan<float> x, DeviceSpan<const float> gradient,
             double scale) override;
   void VisitState(StateVisitor& visitor) override {}
 
  private:
   const double learning_rate_;
-  const Kernels& kernels_;
+  const DeviceQueue queue_;
 };
 
 // x ← x − 2η g_t + η g_{t−1}, g_0 = 0 (Daskalakis, Ilyas, Syrgkanis, Zeng, ICLR
 // 2018, section 2).
 class Ogda final : public Optimizer {
  public:
-  Ogda(double learning_rate, size_t size, const Kernels& kernels);
+  Ogda(double learning_rate, size_t size, const DeviceQueue& queue);
 
-  void Step(std::span<float> x, std::span<const float> gradient,
+  void Step(DeviceSpan<float> x, DeviceSpan<const float> gradient,
             double scale) override;
   void VisitState(StateVisitor& visitor) override;
 
  private:
   const double learning_rate_;
-  const Kernels& kernels_;
-  std::vector<float> previous_;  // g_{t−1}
+  const DeviceQueue queue_;
+  DeviceVector<float> previous_;  // g_{t−1}
 };
 
 // The optimistic stochastic gradient step of DPOSG (Liu et al., NeurIPS 2020),
@@ -54,19 +52,19 @@ class Ogda final : public Optimizer {
 // not finite) moves nothing.  Without mixing, z follows OGDA.
 class Osg final : public Optimizer {
  public:
-  Osg(double learning_rate, size_t size, const Kernels& kernels);
+  Osg(double learning_rate, size_t size, const DeviceQueue& queue);
 
-  void Extrapolate(std::span<float> x) override;
-  void Step(std::span<float> x, std::span<const float> gradient,
+  void Extrapolate(DeviceSpan<float> x) override;
+  void Step(DeviceSpan<float> x, DeviceSpan<const float> gradient,
             double scale) override;
   void VisitState(StateVisitor& visitor) override;
 
  private:
   const double learning_rate_;
-  const Kernels& kernels_;
-  std::vector<float> previous_;  // ĝ_{t−1}
-  float previous_rate_ = 0;      // the η of step t − 1
-  uint64_t extrapolated_ = 0;    // 1 between Extrapolate and Step
+  const DeviceQueue queue_;
+  DeviceVector<float> previous_;  // ĝ_{t−1}
+  float previous_rate_ = 0;       // the η of step t − 1
+  uint64_t extrapolated_ = 0;     // 1 between Extrapolate and Step
 };
 
 }  // namespace gossamer

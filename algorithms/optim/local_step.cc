@@ -1,7 +1,8 @@
 #include "algorithms/optim/local_step.h"
 
 #include <algorithm>
-#include <cmath>
+#include <string>
+#include <vector>
 
 #include "algorithms/base/status_macros.h"
 
@@ -9,7 +10,7 @@ namespace gossamer {
 namespace {
 
 template <typename T>
-std::span<T> Part(std::span<T> all, Extent e) {
+DeviceSpan<T> Part(DeviceSpan<T> all, Extent e) {
   return all.subspan(e.offset, e.size);
 }
 
@@ -28,12 +29,12 @@ class LocalStep::PlayersHooks final : public MixingHooks {
   bool in_turn() const override {
     return rules_[0].hooks->in_turn() || rules_[1].hooks->in_turn();
   }
-  void OnCorrection(float c, std::span<const float> difference) override {
+  void OnCorrection(float c, DeviceSpan<const float> difference) override {
     for (const Rule& r : rules_) {
       r.hooks->OnCorrection(c, Part(difference, layout_.extent(r.player)));
     }
   }
-  void OnEdgeEnd(std::span<const float> sum) override {
+  void OnEdgeEnd(DeviceSpan<const float> sum) override {
     for (const Rule& r : rules_) {
       r.hooks->OnEdgeEnd(Part(sum, layout_.extent(r.player)));
     }
@@ -44,9 +45,9 @@ class LocalStep::PlayersHooks final : public MixingHooks {
   std::vector<float> Added() const override {
     std::vector<float> all(layout_.size());
     for (const Rule& r : rules_) {
-      std::ranges::copy(
-          r.hooks->Added(),
-          Part(std::span<float>(all), layout_.extent(r.player)).begin());
+      std::ranges::copy(r.hooks->Added(),
+                        all.begin() + static_cast<ptrdiff_t>(
+                                          layout_.extent(r.player).offset));
     }
     return all;
   }
@@ -60,9 +61,8 @@ class LocalStep::PlayersHooks final : public MixingHooks {
   const std::vector<Rule> rules_;
 };
 
-LocalStep::LocalStep(const LocalStepSpec& spec, Game* game,
-                     const Kernels& kernels)
-    : spec_(spec), game_(game), kernels_(kernels) {}
+LocalStep::LocalStep(const LocalStepSpec& spec, Game* game)
+    : spec_(spec), game_(game), queue_(game->queue()) {}
 
 LocalStep::~LocalStep() = default;
 
@@ -91,18 +91,19 @@ Problems ProblemsOf(const LocalStepSpec& spec) {
 }
 
 absl::StatusOr<std::unique_ptr<LocalStep>> LocalStep::Create(
-    const LocalStepSpec& spec, Game* game, const Kernels& kernels) {
+    const LocalStepSpec& spec, Game* game) {
+  const DeviceQueue& queue = game->queue();
   GOSSAMER_RETURN_IF_ERROR(ProblemsOf(spec).ToStatus());
-  std::unique_ptr<LocalStep> step(new LocalStep(spec, game, kernels));
+  std::unique_ptr<LocalStep> step(new LocalStep(spec, game));
   const ParameterLayout& layout = game->layout();
   GOSSAMER_ASSIGN_OR_RETURN(
       step->generator_,
       Optimizer::Create(spec.generator, layout.extent(Player::kGenerator).size,
-                        kernels));
+                        queue));
   GOSSAMER_ASSIGN_OR_RETURN(
       step->discriminator_,
       Optimizer::Create(spec.discriminator,
-                        layout.extent(Player::kDiscriminator).size, kernels));
+                        layout.extent(Player::kDiscriminator).size, queue));
   // Either both rules have hooks or none is used: hooks speak of all
   // parameters, and those of one player alone would leave the other's
   // corrections uncounted.
@@ -110,7 +111,10 @@ absl::StatusOr<std::unique_ptr<LocalStep>> LocalStep::Create(
       step->discriminator_->hooks() != nullptr) {
     step->hooks_ = std::make_unique<PlayersHooks>(step.get());
   }
-  if (spec.gradient_clip > 0) step->clipped_.resize(layout.size());
+  if (spec.gradient_clip > 0) {
+    step->clipped_ = DeviceVector<float>(queue, layout.size());
+    step->squares_ = DeviceVector<double>(queue, NormSumsOf(layout.size()));
+  }
   return step;
 }
 
@@ -134,7 +138,7 @@ double LocalStep::RateScale(uint64_t round) const {
 absl::StatusOr<Losses> LocalStep::Run(uint64_t step, uint64_t round,
                                       RngKey key) {
   GOSSAMER_ASSIGN_OR_RETURN(const Losses losses, Gradient(step, key));
-  Apply(step, round, game_->gradients());
+  Apply(step, round, game_->device_gradients());
   return losses;
 }
 
@@ -143,17 +147,16 @@ absl::StatusOr<Losses> LocalStep::Gradient(uint64_t step, RngKey key) {
   const Players players = PlayersOf(step);
   // Both players move to their points before either gradient is taken: the
   // paper's algorithms take both at one point z.
+  const DeviceSpan<float> x = game_->device_parameters();
   if (players == Players::kBoth) {
-    generator_->Extrapolate(
-        Part(game_->parameters(), layout.extent(Player::kGenerator)));
+    generator_->Extrapolate(Part(x, layout.extent(Player::kGenerator)));
   }
-  discriminator_->Extrapolate(
-      Part(game_->parameters(), layout.extent(Player::kDiscriminator)));
+  discriminator_->Extrapolate(Part(x, layout.extent(Player::kDiscriminator)));
   return game_->Gradient(players, key);
 }
 
 void LocalStep::Apply(uint64_t step, uint64_t round,
-                      std::span<const float> gradient) {
+                      DeviceSpan<const float> gradient) {
   const double scale = RateScale(round);
   if (PlayersOf(step) == Players::kBoth) {
     StepPlayer(Player::kGenerator, *generator_, gradient, scale);
@@ -162,22 +165,24 @@ void LocalStep::Apply(uint64_t step, uint64_t round,
 }
 
 void LocalStep::StepPlayer(Player player, Optimizer& optimizer,
-                           std::span<const float> gradient, double scale) {
+                           DeviceSpan<const float> gradient, double scale) {
   const Extent extent = game_->layout().extent(player);
-  std::span<const float> g = Part(gradient, extent);
+  DeviceSpan<const float> g = Part(gradient, extent);
   // The norm is a player's own, since the scales of the two losses have nothing
   // to do with each other.  The gradient is copied: it belongs to the game, or
   // to the all-reduce.
   if (!clipped_.empty()) {
-    const double norm = std::sqrt(kernels_.squared_norm(g));
-    if (norm > spec_.gradient_clip) {
-      const std::span<float> clipped = Part(std::span<float>(clipped_), extent);
-      std::copy(g.begin(), g.end(), clipped.begin());
-      kernels_.scale(static_cast<float>(spec_.gradient_clip / norm), clipped);
-      g = clipped;
-    }
+    const DeviceSpan<float> clipped = Part(clipped_.span(), extent);
+    queue_.Copy(g, clipped);
+    queue_.Run(&DeviceKernels::squared_norm, g,
+               squares_.span().first(NormSumsOf(g.size)));
+    // The norm stays where it is: the host does not wait for it.
+    queue_.Run(&DeviceKernels::clip, spec_.gradient_clip, 1.0, 1.0,
+               squares_.span().data, clipped);
+    g = clipped;
   }
-  optimizer.Step(Part(game_->parameters(), extent), g, scale);
+  const DeviceSpan<float> x = game_->device_parameters();
+  optimizer.Step(Part(x, extent), g, scale);
 }
 
 MixingHooks* LocalStep::hooks() {

@@ -8,13 +8,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "algorithms/base/rng.h"
 #include "algorithms/base/state.h"
 #include "algorithms/game/game.h"
+#include "algorithms/kernels/device_queue.h"
 #include "algorithms/optim/optimizer.h"
 
 namespace gossamer {
@@ -41,10 +40,10 @@ Problems ProblemsOf(const LocalStepSpec& spec);
 class LocalStep {
  public:
   ~LocalStep();
-  // `game` outlives it.  kInvalidArgument: the spec's problems.
+  // `game` outlives it; the optimizers' vectors lie on its device.
+  // kInvalidArgument: the spec's problems.
   static absl::StatusOr<std::unique_ptr<LocalStep>> Create(
-      const LocalStepSpec& spec, Game* game,
-      const Kernels& kernels = HostKernels());
+      const LocalStepSpec& spec, Game* game);
 
   // Step number `step` (from 0) in round `round`: gradient, then update.
   // Errors of Game::Gradient; the step is then skipped, and the optimizers are
@@ -53,7 +52,7 @@ class LocalStep {
 
   // The two halves, for methods that average gradients in between.
   absl::StatusOr<Losses> Gradient(uint64_t step, RngKey key);
-  void Apply(uint64_t step, uint64_t round, std::span<const float> gradient);
+  void Apply(uint64_t step, uint64_t round, DeviceSpan<const float> gradient);
 
   // The hooks of the players' rules, or else the game's; null: mixing changes
   // nothing but the players' parameters.
@@ -63,19 +62,21 @@ class LocalStep {
 
  private:
   class PlayersHooks;
-  LocalStep(const LocalStepSpec& spec, Game* game, const Kernels& kernels);
+  LocalStep(const LocalStepSpec& spec, Game* game);
   Players PlayersOf(uint64_t step) const;
   double RateScale(uint64_t round) const;
   void StepPlayer(Player player, Optimizer& optimizer,
-                  std::span<const float> gradient, double scale);
+                  DeviceSpan<const float> gradient, double scale);
 
   const LocalStepSpec spec_;
   Game* const game_;
-  const Kernels& kernels_;
+  const DeviceQueue queue_;
   std::unique_ptr<Optimizer> generator_;
   std::unique_ptr<Optimizer> discriminator_;
   std::unique_ptr<MixingHooks> hooks_;  // null unless both rules have some
-  std::vector<float> clipped_;          // empty unless clipping
+  // Empty unless clipping: a gradient that is cut, and its squared norm.
+  DeviceVector<float> clipped_;
+  DeviceVector<double> squares_;
 };
 
 }  // namespace gossamer

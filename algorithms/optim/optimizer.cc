@@ -37,20 +37,20 @@ Problems ProblemsOf(const OptimizerSpec& spec) {
 }
 
 absl::StatusOr<std::unique_ptr<Optimizer>> Optimizer::Create(
-    const OptimizerSpec& spec, size_t size, const Kernels& kernels) {
+    const OptimizerSpec& spec, size_t size, const DeviceQueue& queue) {
   GOSSAMER_RETURN_IF_ERROR(ProblemsOf(spec).ToStatus());
-  if (spec.make != nullptr) return spec.make(spec, size, kernels);
+  if (spec.make != nullptr) return spec.make(spec, size, queue);
   if (spec.name == "sgd") {
-    return std::make_unique<Sgd>(spec.learning_rate, kernels);
+    return std::make_unique<Sgd>(spec.learning_rate, queue);
   }
   if (spec.name == "ogda") {
-    return std::make_unique<Ogda>(spec.learning_rate, size, kernels);
+    return std::make_unique<Ogda>(spec.learning_rate, size, queue);
   }
   if (spec.name == "osg") {
-    return std::make_unique<Osg>(spec.learning_rate, size, kernels);
+    return std::make_unique<Osg>(spec.learning_rate, size, queue);
   }
-  if (spec.name == "adam") return std::make_unique<Adam>(spec, size, kernels);
-  return std::make_unique<OAdam>(spec, size, kernels);  // of Names, the last
+  if (spec.name == "adam") return std::make_unique<Adam>(spec, size, queue);
+  return std::make_unique<OAdam>(spec, size, queue);  // of Names, the last
 }
 
 std::vector<std::string_view> Optimizer::Names() {

@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,7 +16,7 @@
 #include "algorithms/base/problems.h"
 #include "algorithms/base/state.h"
 #include "algorithms/game/mixing_hooks.h"
-#include "algorithms/kernels/kernels.h"
+#include "algorithms/kernels/device_queue.h"
 
 namespace gossamer {
 
@@ -28,7 +27,7 @@ struct OptimizerSpec;
 // range.
 using OptimizerMaker = std::unique_ptr<Optimizer> (*)(const OptimizerSpec& spec,
                                                       size_t size,
-                                                      const Kernels& kernels);
+                                                      const DeviceQueue& queue);
 
 // A rule by its name, with its numbers; a rule ignores those that it does not
 // have.
@@ -48,19 +47,20 @@ Problems ProblemsOf(const OptimizerSpec& spec);
 
 class Optimizer {
  public:
-  // For a player of `size` parameters.  kInvalidArgument: the spec's problems.
+  // For a player of `size` parameters on the queue's device.  kInvalidArgument:
+  // the spec's problems.
   static absl::StatusOr<std::unique_ptr<Optimizer>> Create(
       const OptimizerSpec& spec, size_t size,
-      const Kernels& kernels = HostKernels());
+      const DeviceQueue& queue = DeviceQueue::Host());
   static std::vector<std::string_view> Names();
 
   virtual ~Optimizer() = default;
   // Moves x to the point at which the gradient of this step is to be taken.
   // Only `osg` (DPOSG's z = x − η ĝ_prev) moves it.
-  virtual void Extrapolate(std::span<float> x) {}
+  virtual void Extrapolate(DeviceSpan<float> x) {}
   // One step with the gradient taken there.  `scale` multiplies the learning
   // rate (decay).
-  virtual void Step(std::span<float> x, std::span<const float> gradient,
+  virtual void Step(DeviceSpan<float> x, DeviceSpan<const float> gradient,
                     double scale) = 0;
   virtual void VisitState(StateVisitor& visitor) = 0;
   // Null unless mixing changes more than x, as a dual variable; of all of x.

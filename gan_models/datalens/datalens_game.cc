@@ -75,8 +75,10 @@ class DataLensGame final : public Game {
         evaluator_(std::move(evaluator)) {}
 
   const ParameterLayout& layout() const override { return layout_; }
-  std::span<float> parameters() override { return student_->parameters(); }
-  std::span<const float> gradients() const override { return {}; }
+  DeviceSpan<float> device_parameters() override {
+    return student_->parameters();
+  }
+  DeviceSpan<const float> device_gradients() const override { return {}; }
   absl::StatusOr<Losses> Gradient(Players, RngKey) override {
     return absl::UnimplementedError("game datalens learns from votes");
   }

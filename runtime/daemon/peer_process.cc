@@ -114,9 +114,9 @@ absl::Status PeerProcess::Prepare() {
       id_ == 0 ? 0 : static_cast<int>((id_ - 1) % options_.config.peers())));
   // This codec is made only to be checked; MakePeer() makes the one that is
   // used.
-  GOSSAMER_RETURN_IF_ERROR(
-      Codec::Create(options_.config.mixing().codec(), game_->layout())
-          .status());
+  GOSSAMER_RETURN_IF_ERROR(Codec::Create(options_.config.mixing().codec(),
+                                         game_->layout(), game_->queue())
+                               .status());
   GOSSAMER_RETURN_IF_ERROR(
       MakeGradients(options_.config, game_->layout()).status());
   // The hello of a transport names its peer, so a peer without an id cannot
@@ -333,9 +333,9 @@ absl::Status PeerProcess::MakePeer() {
       return CountSketch(x, seed);
     };
   }
-  GOSSAMER_ASSIGN_OR_RETURN(
-      std::shared_ptr<const Codec> codec,
-      Codec::Create(options_.config.mixing().codec(), game_->layout()));
+  GOSSAMER_ASSIGN_OR_RETURN(std::shared_ptr<const Codec> codec,
+                            Codec::Create(options_.config.mixing().codec(),
+                                          game_->layout(), game_->queue()));
   GOSSAMER_ASSIGN_OR_RETURN(std::unique_ptr<GradientCompressor> gradients,
                             MakeGradients(options_.config, game_->layout()));
   GOSSAMER_ASSIGN_OR_RETURN(

@@ -17,7 +17,7 @@ constexpr uint64_t kMostLate = 16;
 
 void Damping::OnCorrection(ExchangeId id, const EdgeMessage& /*mine*/,
                            const EdgeMessage& /*theirs*/, float /*c*/,
-                           std::span<const float> /*difference*/) {
+                           DeviceSpan<const float> /*difference*/) {
   // The oldest of a boundary's corrections acts on the oldest x.
   oldest_ = std::min(oldest_.value_or(id), id);
 }

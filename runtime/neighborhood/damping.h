@@ -29,7 +29,7 @@ class Damping final : public CorrectionObserver {
  public:
   void OnCorrection(ExchangeId id, const EdgeMessage& mine,
                     const EdgeMessage& theirs, float c,
-                    std::span<const float> difference) override;
+                    DeviceSpan<const float> difference) override;
   // This round has the edge in its row; rounds ascend, and repeat for phases.
   void Emitted(uint64_t round);
   // All exchanges below `limit` that could be have been completed; those of

@@ -37,7 +37,7 @@ EdgeOptions EdgeOptionsOf(const NeighborhoodOptions& options, PeerId other) {
 }  // namespace
 
 Edges::Edges(const NeighborhoodOptions& options, EventLoop* loop,
-             Transport* transport, std::span<float> x, Pacing* pacing)
+             Transport* transport, DeviceSpan<float> x, Pacing* pacing)
     : options_(options),
       loop_(loop),
       transport_(transport),

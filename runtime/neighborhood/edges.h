@@ -66,7 +66,7 @@ class Edges final : public TransportListener {
 
   // All outlive it; `x` stays where it is.  Becomes the transport's listener.
   Edges(const NeighborhoodOptions& options, EventLoop* loop,
-        Transport* transport, std::span<float> x, Pacing* pacing);
+        Transport* transport, DeviceSpan<float> x, Pacing* pacing);
 
   void SetOnChange(std::function<void()> f) { on_change_ = std::move(f); }
   void SetOnEvent(EventHandler f) { on_event_ = std::move(f); }
@@ -134,7 +134,7 @@ class Edges final : public TransportListener {
   const NeighborhoodOptions& options_;
   EventLoop* const loop_;
   Transport* const transport_;
-  const std::span<float> x_;
+  const DeviceSpan<float> x_;
   Pacing* const pacing_;
   const std::shared_ptr<SnapshotCache> cache_;
   std::map<PeerId, Entry> entries_;

@@ -14,7 +14,7 @@ constexpr int kMissed = 2;
 }  // namespace
 
 Neighborhood::Neighborhood(NeighborhoodOptions options, EventLoop* loop,
-                           Transport* transport, std::span<float> x)
+                           Transport* transport, DeviceSpan<float> x)
     : options_(std::move(options)),
       transport_(transport),
       loop_(loop),

@@ -38,7 +38,7 @@ class Neighborhood {
 
   // All outlive it; `x` stays where it is.  Becomes the transport's listener.
   Neighborhood(NeighborhoodOptions options, EventLoop* loop,
-               Transport* transport, std::span<float> x);
+               Transport* transport, DeviceSpan<float> x);
 
   // Called when something arrived or a connection changed.
   void SetOnChange(std::function<void()> f) {

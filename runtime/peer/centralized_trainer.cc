@@ -119,7 +119,7 @@ absl::StatusOr<bool> CentralizedTrainer::TakeMean() {
         ": the mean of all peers' parameters is not finite; lower the learning "
         "rates and go on from a checkpoint"));
   }
-  const std::span<float> x = parts_.state->parameters();
+  const std::span<float> x = HostSpan(parts_.state->parameters());
   // The comparison is made before x is overwritten.
   const bool nobody = parts_.health->CannotStep() && SameUpToRounding(mean, x);
   std::ranges::copy(mean, x.begin());
@@ -152,7 +152,7 @@ Task<absl::Status> CentralizedTrainer::AverageParameters() {
   averaging_ = true;
   co_await parts_.runner->Run([this] {
     parts_.runner->LocalSteps(parts_.views->rank());
-    all_reducer_.Begin(Operation(), parts_.state->parameters());
+    all_reducer_.Begin(Operation(), HostSpan(parts_.state->parameters()));
   });
   Task<absl::Status> wait = AwaitMean(started);
   GOSSAMER_CO_RETURN_IF_ERROR(co_await wait.result());

@@ -145,6 +145,10 @@ void Checkpointer::Take() {
   // The copy lets training go on while the checkpoint waits for its edges.
   absl::StatusOr<Checkpoint> taken = TakeCheckpoint(
       OwnId(), [this](StateVisitor& v) { state_->VisitState(v); });
+  // The values of a device that has failed are zeros.
+  if (const absl::Status device = state_->queue().status(); !device.ok()) {
+    taken = device;
+  }
   if (!taken.ok()) {
     reporter_->Report("checkpoint_failed",
                       std::string(taken.status().message()));

@@ -14,17 +14,17 @@ constexpr double kRounding = 1e-6;
 
 }  // namespace
 
-void CommonState::OnEdgeEnd(std::span<const float> sum) {
+void CommonState::OnEdgeEnd(DeviceSpan<const float> sum) {
   // The step reads the common state on the compute engine.
   if (!stepping_) return hooks_->OnEdgeEnd(sum);
-  ended_.resize(sum.size());
-  HostKernels().axpy(1, sum, ended_);
+  ended_.EnsureSize(queue_, sum.size);
+  queue_.Run(&DeviceKernels::axpy, 1.0f, sum, ended_);
 }
 
 void CommonState::EndStep() {
   stepping_ = false;
   if (!ended_.empty()) hooks_->OnEdgeEnd(ended_);
-  ended_.clear();
+  ended_ = {};
 }
 
 void CommonState::Restored(const SavedEdges& edges) {
@@ -41,7 +41,8 @@ void CommonState::Restored(const SavedEdges& edges) {
     squares += kernels.squared_norm(sum);
   }
   // The bits of a checkpoint stay as they are if they can.
-  if (kernels.squared_norm(rest) > kRounding * squares) hooks_->OnEdgeEnd(rest);
+  if (!(kernels.squared_norm(rest) > kRounding * squares)) return;
+  hooks_->OnEdgeEnd(DeviceCopy<float>(queue_, rest));
 }
 
 }  // namespace gossamer

@@ -10,7 +10,6 @@
 #define GOSSAMER_RUNTIME_PEER_COMMON_STATE_H_
 
 #include <map>
-#include <span>
 #include <vector>
 
 #include "algorithms/base/ids.h"
@@ -18,13 +17,17 @@
 #include "algorithms/edge/codec_side.h"
 #include "algorithms/edge/edge.h"
 #include "algorithms/game/mixing_hooks.h"
+#include "algorithms/kernels/device_queue.h"
 
 namespace gossamer {
 
 class CommonState final : public CorrectionObserver {
  public:
-  // `hooks` outlive it; null for methods that keep nothing in common.
-  explicit CommonState(MixingHooks* hooks) : hooks_(hooks) {}
+  // `hooks`, of vectors on the queue's device, outlive it; null for methods
+  // that keep nothing in common.
+  explicit CommonState(MixingHooks* hooks,
+                       const DeviceQueue& queue = DeviceQueue::Host())
+      : hooks_(hooks), queue_(queue) {}
 
   // The parameters whose corrections concern it; empty: none.
   Extent extent() const {
@@ -33,11 +36,11 @@ class CommonState final : public CorrectionObserver {
 
   void OnCorrection(ExchangeId id, const EdgeMessage& mine,
                     const EdgeMessage& theirs, float c,
-                    std::span<const float> difference) override {
+                    DeviceSpan<const float> difference) override {
     hooks_->OnCorrection(c, difference);
   }
   // While a step is under way, on another thread, this waits for its end.
-  void OnEdgeEnd(std::span<const float> sum) override;
+  void OnEdgeEnd(DeviceSpan<const float> sum) override;
   void BeginStep() { stepping_ = true; }
   void EndStep();
   void OnNewIncarnation() {
@@ -49,8 +52,9 @@ class CommonState final : public CorrectionObserver {
 
  private:
   MixingHooks* const hooks_;
+  const DeviceQueue queue_;
   bool stepping_ = false;
-  std::vector<float> ended_;  // sums of edges that ended meanwhile, or empty
+  DeviceVector<float> ended_;  // sums of edges that ended meanwhile, or empty
 };
 
 }  // namespace gossamer

@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "algorithms/kernels/host_copy.h"
 #include "runtime/peer/compute.h"
 
 namespace gossamer {
@@ -28,10 +29,11 @@ Task<bool> Evaluation::Run(bool last) {
   co_await Compute(compute_, [&] {
     // The same latents every time, so that scores and pictures compare.
     const RngKey key = RngKey(spec_.seed).Fold("evaluation");
-    score = evaluator_->Score(state_->generator(), key);
+    const HostCopy<float> generator(state_->queue(), state_->generator());
+    score = evaluator_->Score(generator.span(), key);
     if (spec_.samples_folder.empty()) return;
     drawn = evaluator_->WriteSamples(
-        state_->generator(), key,
+        generator.span(), key,
         absl::StrCat(spec_.samples_folder, "/round-", state_->round(), ".png"));
   });
   if (score.ok()) {

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "algorithms/base/status_macros.h"
-#include "algorithms/kernels/kernels.h"
 
 namespace gossamer {
 namespace {
@@ -29,7 +28,7 @@ GossipTrainer::GossipTrainer(const PeerSpec& spec, Parts parts)
     : spec_(spec),
       parts_(std::move(parts)),
       neighborhood_(*parts_.neighborhood),
-      common_(parts_.step->hooks()) {
+      common_(parts_.step->hooks(), parts_.state->queue()) {
   // A method without common state has no hooks that an observer could call.
   if (common_.extent().size > 0) {
     neighborhood_.AddObservers([this](PeerId) { return &common_; });
@@ -120,8 +119,9 @@ Task<absl::Status> GossipTrainer::Mix(const Row& row) {
     }
     if (spec_.chebyshev) {
       // x is copied: the corrections of this phase change it in place.
-      const std::span<const float> x = parts_.state->parameters();
-      before_.assign(x.begin(), x.end());
+      const DeviceSpan<const float> x = parts_.state->parameters();
+      before_.EnsureSize(parts_.state->queue(), x.size);
+      parts_.state->queue().Copy(x, before_.span());
     }
     Task<absl::Status> emit = Emit(weighted, id);
     GOSSAMER_CO_RETURN_IF_ERROR(co_await emit.result());
@@ -137,12 +137,15 @@ Task<absl::Status> GossipTrainer::Mix(const Row& row) {
 // x += (ω − 1)·(what the phase before moved it).  Both ends of an edge move by
 // opposite corrections, so the mean stays where it is.
 void GossipTrainer::Accelerate(double omega) {
-  const std::span<float> x = parts_.state->parameters();
-  const Kernels& kernels = HostKernels();
+  const DeviceSpan<float> x = parts_.state->parameters();
+  const DeviceQueue& queue = parts_.state->queue();
   // The first ω of a round is 1, so a move of the round before is never added.
-  if (omega != 1) kernels.axpy(static_cast<float>(omega - 1), moved_, x);
-  moved_.assign(x.begin(), x.end());
-  kernels.axpy(-1.0f, before_, moved_);
+  if (omega != 1) {
+    queue.Run(&DeviceKernels::axpy, static_cast<float>(omega - 1), moved_, x);
+  }
+  moved_.EnsureSize(queue, x.size);
+  queue.Copy(x, moved_.span());
+  queue.Run(&DeviceKernels::axpy, -1.0f, before_, moved_);
 }
 
 Task<absl::Status> GossipTrainer::Emit(std::span<const RowEntry> row,

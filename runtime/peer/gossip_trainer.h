@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "algorithms/kernels/device_queue.h"
 #include "runtime/neighborhood/neighborhood.h"
 #include "runtime/neighborhood/round_chooser.h"
 #include "runtime/peer/adopted_view.h"
@@ -89,7 +90,7 @@ class GossipTrainer final : public Trainer {
   RoundChooser round_chooser_;
   std::map<uint64_t, Row> rows_;  // of rounds not due yet
   // Chebyshev only: x before the phase, and by how much the one before moved x.
-  std::vector<float> before_, moved_;
+  DeviceVector<float> before_, moved_;
 };
 
 }  // namespace gossamer

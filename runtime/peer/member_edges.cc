@@ -219,7 +219,8 @@ absl::Status MemberEdges::AddEdge(Neighborhood::NewEdge edge, bool replica) {
   if (replicaless_ == nullptr) {
     GOSSAMER_ASSIGN_OR_RETURN(
         replicaless_,
-        Codec::Create(ReplicalessOf(*parts_.codec), parts_.state->layout()));
+        Codec::Create(ReplicalessOf(*parts_.codec), parts_.state->layout(),
+                      parts_.state->queue()));
   }
   edge.codec = replica ? parts_.codec : replicaless_;
   if (spec_.replica_memory != 0 && parts_.codec->needs_replica()) {

@@ -58,7 +58,7 @@ Peer::Peer(PeerSpec spec, Parts parts)
       reporter_(parts_.loop, parts_.transport, parts_.membership, &state_,
                 parts_.metrics, parts_.sketch),
       neighborhood_(OptionsOf(spec_, parts_), parts_.loop, parts_.transport,
-                    parts_.game->parameters()),
+                    parts_.game->device_parameters()),
       prober_(parts_.loop,
               [this](PeerId peer, Frame frame) {
                 return parts_.transport->Send(peer, Channel::kProbe,

@@ -99,7 +99,10 @@ class Peer {
   uint64_t steps() const { return state_.steps(); }
   int rank() const { return views_.rank(); }
   // Exponential moving average of the generator, or its parameters without.
-  std::span<const float> generator() const { return state_.generator(); }
+  // Of a game on the host.
+  std::span<const float> generator() const {
+    return HostSpan(state_.generator());
+  }
   const RoundMetrics& last_metrics() const { return reporter_.metrics(); }
   Neighborhood& neighborhood() { return neighborhood_; }
   // The latest that it goes on by itself if it waits (Waiter::next_look()), and

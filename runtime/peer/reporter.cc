@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "algorithms/kernels/host_copy.h"
 
 namespace gossamer {
 namespace {
@@ -125,7 +126,8 @@ void Reporter::TakeSketch() {
   sketched_ = now;
   // A value that is not finite would spoil the fleet's estimate.
   if (!state_->Sound()) return;
-  sketch_ = take_sketch_(state_->parameters());
+  const HostCopy<float> x(state_->queue(), state_->parameters());
+  sketch_ = take_sketch_(x.span());
   sketch_round_ = round;
 }
 

@@ -28,6 +28,8 @@ Task<absl::Status> RoundLoop::Run() {
 // This is the boundary before a round, which settles the view that it is of and
 // whether it comes.
 Task<absl::Status> RoundLoop::Begin() {
+  // A device that has failed computes nothing more, and what it gives is zeros.
+  GOSSAMER_CO_RETURN_IF_ERROR(parts_.state->queue().status());
   // The view comes first: what follows asks about the members and the
   // departures of the view that this round belongs to.
   GOSSAMER_CO_RETURN_IF_ERROR(parts_.views->Adopt());
@@ -65,6 +67,7 @@ Task<absl::Status> RoundLoop::Round() {
   // The rounds ended within this one, as in a centralized fleet that stops: it
   // has no metrics, and no checkpoint may be of its middle.
   if (parts_.lifecycle->over()) co_return absl::OkStatus();
+  GOSSAMER_CO_RETURN_IF_ERROR(parts_.state->queue().status());
   parts_.health->EndRound();
   Task<absl::Status> recovered = RecoverIfDiverged();
   GOSSAMER_CO_RETURN_IF_ERROR(co_await recovered.result());

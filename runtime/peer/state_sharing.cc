@@ -35,7 +35,11 @@ absl::Status CheckGiven(const Checkpoint& given, const Checkpoint& own,
 }
 
 absl::StatusOr<Checkpoint> StateOf(TrainingState* state) {
-  return TakeCheckpoint({}, [state](StateVisitor& v) { state->VisitState(v); });
+  absl::StatusOr<Checkpoint> taken =
+      TakeCheckpoint({}, [state](StateVisitor& v) { state->VisitState(v); });
+  // The values of a device that has failed are zeros.
+  GOSSAMER_RETURN_IF_ERROR(state->queue().status());
+  return taken;
 }
 
 }  // namespace

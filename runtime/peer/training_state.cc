@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "algorithms/kernels/kernels.h"
+#include "algorithms/kernels/device_state.h"
 #include "runtime/checkpoint/checkpoint.h"
 
 namespace gossamer {
@@ -12,25 +12,29 @@ TrainingState::TrainingState(const PeerSpec& spec, Game* game, LocalStep* step,
     : spec_(spec), game_(game), step_(step), gradients_(gradients) {
   if (spec_.ema > 0) {
     // Only the generator is averaged: samples and scores come from it.
-    const std::span<const float> x = generator();
-    ema_.assign(x.begin(), x.end());
+    const DeviceSpan<const float> x = generator();
+    ema_ = DeviceVector<float>::Unset(queue(), x.size);
+    queue().Copy(x, ema_.span());
   }
 }
 
-std::span<const float> TrainingState::generator() const {
+DeviceSpan<const float> TrainingState::generator() const {
   if (!ema_.empty()) return ema_;
-  return game_->parameters().first(
-      game_->layout().extent(Player::kGenerator).size);
+  return parameters().first(game_->layout().extent(Player::kGenerator).size);
 }
 
 bool TrainingState::Sound() const {
-  return HostKernels().all_within(spec_.limits.largest, game_->parameters());
+  DeviceVector<uint32_t> outside(queue(), 1);
+  queue().Run(&DeviceKernels::all_within, spec_.limits.largest, parameters(),
+              outside.span().data);
+  const uint32_t found = outside.ToHost().front();
+  return queue().status().ok() && found == 0;
 }
 
 void TrainingState::UpdateAverage() {
   if (ema_.empty()) return;
-  HostKernels().ema(static_cast<float>(1 - spec_.ema),
-                    game_->parameters().first(ema_.size()), ema_);
+  queue().Run(&DeviceKernels::ema, static_cast<float>(1 - spec_.ema),
+              parameters().first(ema_.size()), ema_);
 }
 
 void TrainingState::AddState(std::string prefix,
@@ -42,8 +46,8 @@ void TrainingState::VisitState(StateVisitor& visitor) {
   // The round is no state: it is the checkpoint's id, and a joiner takes its
   // own from the view.
   visitor.Counter("steps", steps_);
-  visitor.Floats(kParametersName, game_->parameters());
-  if (!ema_.empty()) visitor.Floats(kEmaName, ema_);
+  VisitFloats(visitor, kParametersName, queue(), parameters());
+  if (!ema_.empty()) VisitFloats(visitor, kEmaName, queue(), ema_);
   PrefixedVisitor optimizer(visitor, "optimizer.");
   step_->VisitState(optimizer);
   if (gradients_ != nullptr) {

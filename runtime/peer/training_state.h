@@ -10,13 +10,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "algorithms/base/state.h"
 #include "algorithms/compress/gradient_compressor.h"
 #include "algorithms/game/game.h"
+#include "algorithms/kernels/device_queue.h"
 #include "algorithms/optim/local_step.h"
 #include "runtime/peer/peer_spec.h"
 
@@ -36,10 +36,13 @@ class TrainingState {
   void set_steps(uint64_t steps) { steps_ = steps; }
 
   const ParameterLayout& layout() const { return game_->layout(); }
-  std::span<float> parameters() const { return game_->parameters(); }
+  // The queue of the device on which vectors lie.
+  const DeviceQueue& queue() const { return game_->queue(); }
+  DeviceSpan<float> parameters() const { return game_->device_parameters(); }
   // The moving average of the generator, or its parameters without.
-  std::span<const float> generator() const;
-  // No parameter is beyond PeerSpec::limits.largest, or not finite.
+  DeviceSpan<const float> generator() const;
+  // No parameter is beyond PeerSpec::limits.largest, or not finite, and the
+  // device works.  Waits for the device.
   bool Sound() const;
 
   void BeginStep() { stepping_ = true; }
@@ -61,7 +64,7 @@ class TrainingState {
   uint64_t round_ = 1;
   uint64_t steps_ = 0;
   bool stepping_ = false;
-  std::vector<float> ema_;
+  DeviceVector<float> ema_;
   std::map<std::string, std::function<void(StateVisitor&)>> added_;
 };
 

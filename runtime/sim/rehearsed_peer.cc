@@ -121,8 +121,9 @@ absl::Status RehearsedPeer::Compose(SimNetwork& network,
   GOSSAMER_ASSIGN_OR_RETURN(
       step_, LocalStep::Create(LocalStepSpecOf(config), game_.get()));
   const ParameterLayout& layout = game_->layout();
-  GOSSAMER_ASSIGN_OR_RETURN(std::shared_ptr<const Codec> codec,
-                            Codec::Create(config.mixing().codec(), layout));
+  GOSSAMER_ASSIGN_OR_RETURN(
+      std::shared_ptr<const Codec> codec,
+      Codec::Create(config.mixing().codec(), layout, game_->queue()));
   GOSSAMER_ASSIGN_OR_RETURN(std::unique_ptr<GradientCompressor> gradients,
                             GradientCompressorOf(config, layout));
   compute_ = std::make_unique<Compute>(&loop_, game_.get(), Overhead());

@@ -39,9 +39,11 @@ class TimedGame final : public Game {
  public:
   explicit TimedGame(std::unique_ptr<Game> game) : game_(std::move(game)) {}
   const ParameterLayout& layout() const override { return game_->layout(); }
-  std::span<float> parameters() override { return game_->parameters(); }
-  std::span<const float> gradients() const override {
-    return game_->gradients();
+  DeviceSpan<float> device_parameters() override {
+    return game_->device_parameters();
+  }
+  DeviceSpan<const float> device_gradients() const override {
+    return game_->device_gradients();
   }
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
     const double before = CpuSeconds(CLOCK_THREAD_CPUTIME_ID);

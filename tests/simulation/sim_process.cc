@@ -38,8 +38,9 @@ class CalmingGame final : public WrappedGame {
  public:
   CalmingGame(std::unique_ptr<Game> game, const bool* calm)
       : WrappedGame(std::move(game)), calm_(calm), zeros_(layout().size()) {}
-  std::span<const float> gradients() const override {
-    return *calm_ ? zeros_ : WrappedGame::gradients();
+  DeviceSpan<const float> device_gradients() const override {
+    return *calm_ ? DeviceSpan<const float>(zeros_)
+                  : WrappedGame::device_gradients();
   }
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
     if (*calm_) return Losses{};
@@ -86,12 +87,13 @@ struct SimProcess::Observer final : public CorrectionObserver {
 
   void OnCorrection(ExchangeId id, const EdgeMessage& mine,
                     const EdgeMessage& theirs, float c,
-                    std::span<const float> difference) override {
+                    DeviceSpan<const float> difference) override {
     if (process->crash_.dead()) return;
     const PeerId self = process->machine_.id;
     const Edge& edge = *process->edge(other);
-    const uint64_t hash = process->watch_->Correct(
-        edge.side().codec(), id, mine, theirs, c, difference, other < self);
+    const uint64_t hash =
+        process->watch_->Correct(edge.side().codec(), id, mine, theirs, c,
+                                 HostSpan(difference), other < self);
     if (process->world_.scenario.chebyshev) process->watch_->Accept();
     if (!process->watch_->Same()) {
       process->Violation(absl::StrFormat(

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/kernels/host_copy.h"
 
 namespace gossamer {
 
@@ -94,7 +95,8 @@ std::unique_ptr<SimFleet::Host> SimFleet::MakeSeat(int rank) {
        .membership = host->membership.get(),
        .game = host->game.get(),
        .step = host->step.get(),
-       .codec = *Codec::Create(options_.codec, host->game->layout()),
+       .codec = *Codec::Create(options_.codec, host->game->layout(),
+                               host->game->queue()),
        .gradients = *GradientCompressor::Create(options_.gradient_codec,
                                                 host->game->layout(),
                                                 HostKernels(), options_.coders),
@@ -136,7 +138,9 @@ absl::Status SimFleet::StatusOf(int rank) const {
 std::vector<double> SimFleet::Mean() const {
   std::vector<double> mean(hosts_[0]->game->layout().size());
   for (const auto& host : hosts_) {
-    const auto x = host->game->parameters();
+    const HostCopy<float> copy(host->game->queue(),
+                               host->game->device_parameters());
+    const std::span<const float> x = copy.span();
     for (size_t k = 0; k < mean.size(); ++k) {
       mean[k] += x[k] / static_cast<double>(hosts_.size());
     }
@@ -148,7 +152,9 @@ double SimFleet::ConsensusDistance() const {
   const std::vector<double> mean = Mean();
   double sum = 0;
   for (const auto& host : hosts_) {
-    const auto x = host->game->parameters();
+    const HostCopy<float> copy(host->game->queue(),
+                               host->game->device_parameters());
+    const std::span<const float> x = copy.span();
     for (size_t k = 0; k < mean.size(); ++k) {
       sum += (x[k] - mean[k]) * (x[k] - mean[k]);
     }
@@ -159,7 +165,9 @@ double SimFleet::ConsensusDistance() const {
 uint64_t SimFleet::Hash() const {
   RngKey hash(0);
   for (const auto& host : hosts_) {
-    for (float v : host->game->parameters()) {
+    const HostCopy<float> x(host->game->queue(),
+                            host->game->device_parameters());
+    for (float v : x.span()) {
       uint32_t bits;
       std::memcpy(&bits, &v, sizeof bits);
       hash = hash.Fold(bits);

@@ -130,9 +130,9 @@ TEST(CodecSideTest, WhatIsNonsenseIsLeftOutAtBothEnds) {
 // Records what an ended edge gives back, and ignores corrections.
 struct LostLog final : CorrectionObserver {
   void OnCorrection(ExchangeId, const EdgeMessage&, const EdgeMessage&, float,
-                    std::span<const float>) override {}
-  void OnEdgeEnd(std::span<const float> sum) override {
-    lost.assign(sum.begin(), sum.end());
+                    DeviceSpan<const float>) override {}
+  void OnEdgeEnd(DeviceSpan<const float> sum) override {
+    lost.assign(HostSpan(sum).begin(), HostSpan(sum).end());
     ++times;
   }
   std::vector<float> lost;

@@ -18,7 +18,8 @@ std::vector<float> OrZeros(std::vector<float> v, size_t n) {
 
 void CorrectionLog::OnCorrection(ExchangeId id, const EdgeMessage& mine,
                                  const EdgeMessage& theirs, float c,
-                                 std::span<const float> difference) {
+                                 DeviceSpan<const float> added) {
+  const std::span<const float> difference = HostSpan(added);
   const Codec& codec = codec_.fragment(FragmentOf(id, codec_.fragments()));
   std::vector<float> increment(codec.extent().size);
   if (difference.empty()) {

@@ -46,7 +46,7 @@ class CorrectionLog final : public CorrectionObserver {
 
   void OnCorrection(ExchangeId id, const EdgeMessage& mine,
                     const EdgeMessage& theirs, float c,
-                    std::span<const float> difference) override;
+                    DeviceSpan<const float> difference) override;
 
   struct Entry {
     uint64_t hash = 0;

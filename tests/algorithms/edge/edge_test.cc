@@ -146,9 +146,10 @@ TEST_F(OtherCodecTest, TwoThatHaveMixedWithOthersLikeThemselvesAreRefused) {
 class Increments final : public CorrectionObserver {
  public:
   void OnCorrection(ExchangeId, const EdgeMessage&, const EdgeMessage&, float c,
-                    std::span<const float> difference) override {
+                    DeviceSpan<const float> difference) override {
     EXPECT_EQ(c, 1);
-    all.emplace_back(difference.begin(), difference.end());
+    const std::span<const float> host = HostSpan(difference);
+    all.emplace_back(host.begin(), host.end());
   }
   std::vector<std::vector<float>> all;
 };

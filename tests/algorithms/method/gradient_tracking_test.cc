@@ -24,9 +24,11 @@ class FaintGame final : public Game {
       : inner_(*QuadraticGame::Create(
             {.dimension = kSize / 2, .heterogeneity = 1}, rank, kPeers, 7)) {}
   const ParameterLayout& layout() const override { return inner_->layout(); }
-  std::span<float> parameters() override { return inner_->parameters(); }
-  std::span<const float> gradients() const override {
-    return inner_->gradients();
+  DeviceSpan<float> device_parameters() override {
+    return inner_->device_parameters();
+  }
+  DeviceSpan<const float> device_gradients() const override {
+    return inner_->device_gradients();
   }
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
     if (faint) return absl::DataLossError("not finite");

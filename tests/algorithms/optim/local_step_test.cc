@@ -21,8 +21,8 @@ class ConstantGame final : public Game {
       : layout_({{"g", Player::kGenerator, {2}, {}},
                  {"d", Player::kDiscriminator, {1}, {}}}) {}
   const ParameterLayout& layout() const override { return layout_; }
-  std::span<float> parameters() override { return x_; }
-  std::span<const float> gradients() const override { return g_; }
+  DeviceSpan<float> device_parameters() override { return x_; }
+  DeviceSpan<const float> device_gradients() const override { return g_; }
   absl::StatusOr<Losses> Gradient(Players players, RngKey) override {
     asked.push_back(players);
     if (fails) return absl::DataLossError("gradient of d is not finite");

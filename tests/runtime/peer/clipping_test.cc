@@ -26,8 +26,10 @@ class Liar final : public Game {
     Lie();
   }
   const ParameterLayout& layout() const override { return honest_->layout(); }
-  std::span<float> parameters() override { return honest_->parameters(); }
-  std::span<const float> gradients() const override { return still_; }
+  DeviceSpan<float> device_parameters() override {
+    return honest_->device_parameters();
+  }
+  DeviceSpan<const float> device_gradients() const override { return still_; }
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
     Lie();
     return Losses{};

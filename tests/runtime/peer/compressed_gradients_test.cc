@@ -175,8 +175,9 @@ class OverflowingGame final : public WrappedGame {
  public:
   explicit OverflowingGame(std::unique_ptr<Game> inner)
       : WrappedGame(std::move(inner)), large_(layout().size(), 3e38f) {}
-  std::span<const float> gradients() const override {
-    return calls_ == 7 ? large_ : WrappedGame::gradients();
+  DeviceSpan<const float> device_gradients() const override {
+    return calls_ == 7 ? DeviceSpan<const float>(large_)
+                       : WrappedGame::device_gradients();
   }
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
     ++calls_;
@@ -213,11 +214,13 @@ class BrokenGame final : public WrappedGame {
  public:
   BrokenGame(std::unique_ptr<Game> inner, float bad)
       : WrappedGame(std::move(inner)), bad_(bad) {}
-  std::span<const float> gradients() const override { return gradients_; }
+  DeviceSpan<const float> device_gradients() const override {
+    return gradients_;
+  }
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
     auto losses = WrappedGame::Gradient(players, key);
-    gradients_.assign(WrappedGame::gradients().begin(),
-                      WrappedGame::gradients().end());
+    const auto inner = HostSpan(WrappedGame::device_gradients());
+    gradients_.assign(inner.begin(), inner.end());
     if (++calls_ == 7 || calls_ == 8) gradients_[1500] = bad_;
     return losses;
   }

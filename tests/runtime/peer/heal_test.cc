@@ -112,9 +112,11 @@ class HarmedGame final : public Game {
   HarmedGame(std::unique_ptr<Game> game, Harm harm)
       : game_(std::move(game)), harm_(std::move(harm)) {}
   const ParameterLayout& layout() const override { return game_->layout(); }
-  std::span<float> parameters() override { return game_->parameters(); }
-  std::span<const float> gradients() const override {
-    return game_->gradients();
+  DeviceSpan<float> device_parameters() override {
+    return game_->device_parameters();
+  }
+  DeviceSpan<const float> device_gradients() const override {
+    return game_->device_gradients();
   }
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
     const absl::Status status = harm_(calls_++, parameters());

@@ -34,9 +34,11 @@ class MatrixGame final : public Game {
     HostKernels().scale(static_cast<float>(apart), parameters());
   }
   const ParameterLayout& layout() const override { return layout_; }
-  std::span<float> parameters() override { return inner_->parameters(); }
-  std::span<const float> gradients() const override {
-    return still_.empty() ? inner_->gradients() : still_;
+  DeviceSpan<float> device_parameters() override {
+    return inner_->device_parameters();
+  }
+  DeviceSpan<const float> device_gradients() const override {
+    return still_.empty() ? inner_->device_gradients() : still_;
   }
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
     return inner_->Gradient(players, key);

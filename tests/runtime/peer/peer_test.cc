@@ -368,9 +368,11 @@ class SickGame final : public Game {
   SickGame(std::unique_ptr<Game> healthy, uint64_t from)
       : healthy_(std::move(healthy)), from_(from) {}
   const ParameterLayout& layout() const override { return healthy_->layout(); }
-  std::span<float> parameters() override { return healthy_->parameters(); }
-  std::span<const float> gradients() const override {
-    return healthy_->gradients();
+  DeviceSpan<float> device_parameters() override {
+    return healthy_->device_parameters();
+  }
+  DeviceSpan<const float> device_gradients() const override {
+    return healthy_->device_gradients();
   }
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
     if (calls_++ >= from_) {

@@ -80,8 +80,10 @@ class LyingGame final : public Game {
         lie_(std::move(lie)),
         still_(layout().size()) {}
   const ParameterLayout& layout() const override { return game_->layout(); }
-  std::span<float> parameters() override { return game_->parameters(); }
-  std::span<const float> gradients() const override { return still_; }
+  DeviceSpan<float> device_parameters() override {
+    return game_->device_parameters();
+  }
+  DeviceSpan<const float> device_gradients() const override { return still_; }
   absl::StatusOr<Losses> Gradient(Players, RngKey) override {
     lie_(*world_, n_++, parameters());
     return Losses{};

@@ -52,9 +52,11 @@ class WatchedGame final : public Game {
       : inner_(rank, kPeers, 0), squares_(squares), fails_(fails) {}
   static constexpr int kFailures = 40 + 7;
   const ParameterLayout& layout() const override { return inner_.layout(); }
-  std::span<float> parameters() override { return inner_.parameters(); }
-  std::span<const float> gradients() const override {
-    return inner_.gradients();
+  DeviceSpan<float> device_parameters() override {
+    return inner_.device_parameters();
+  }
+  DeviceSpan<const float> device_gradients() const override {
+    return inner_.device_gradients();
   }
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
     squares_->push_back(

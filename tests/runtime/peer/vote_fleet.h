@@ -121,8 +121,8 @@ class VoteGame : public Game {
         first, FirstTeacher(n, rank, peers - 1) - first);
   }
   const ParameterLayout& layout() const override { return layout_; }
-  std::span<float> parameters() override { return student.table; }
-  std::span<const float> gradients() const override { return {}; }
+  DeviceSpan<float> device_parameters() override { return student.table; }
+  DeviceSpan<const float> device_gradients() const override { return {}; }
   absl::StatusOr<Losses> Gradient(Players, RngKey) override {
     return absl::UnimplementedError("learns from votes");
   }

@@ -1,0 +1,160 @@
+// Peers whose vectors lie on a device that refuses the host: the bits of the
+// host, and x never crosses.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "algorithms/game/synthetic_game.h"
+#include "algorithms/method/registry.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/fake_device.h"
+#include "tests/testing/fake_device_game.h"
+#include "tests/testing/sim_fleet.h"
+#include "tests/testing/temporary_folder.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::Each;
+using ::testing::Lt;
+
+constexpr int kPeers = 4;
+constexpr size_t kSize = 12'000;
+
+// With a null device the game is the host's.
+SimFleetOptions Options(FakeDevice* device, std::string codec) {
+  SimFleetOptions o;
+  o.peers = kPeers;
+  o.codec = std::move(codec);
+  o.peer.rounds = 12;
+  o.step.generator = {.name = "oadam", .learning_rate = 0.01};
+  o.step.discriminator = o.step.generator;
+  o.game = [device](int rank) -> std::unique_ptr<Game> {
+    std::unique_ptr<Game> game =
+        SyntheticGame::Create({.parameters = kSize}, rank, kPeers, 5).value();
+    if (device == nullptr) return game;
+    return std::make_unique<FakeDeviceGame>(device, std::move(game));
+  };
+  return o;
+}
+
+uint64_t HashOf(const SimFleetOptions& o) {
+  SimFleet fleet(o);
+  EXPECT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+  return fleet.Hash();
+}
+
+// A change of the options, by what it is about.
+struct Case {
+  const char* name;
+  const char* codec;
+  std::function<void(SimFleetOptions& o)> change;
+};
+
+class PeerOnDeviceTest : public testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(
+    Fleets, PeerOnDeviceTest,
+    testing::Values(
+        Case{"overlapped", "innov-int4",
+             [](SimFleetOptions& o) { o.peer.overlap_steps = 2; }},
+        Case{"stateless", "dense-bf16",
+             [](SimFleetOptions& o) { o.peer.ema = 0.9; }},
+        Case{"shared", "power-gossip", [](SimFleetOptions&) {}},
+        Case{"chebyshev", "dense-f32",
+             [](SimFleetOptions& o) {
+               o.peer.overlap_steps = 0;
+               o.peer.mixing_rounds = 3;
+               o.peer.chebyshev = true;
+             }},
+        Case{"clipped", "innov-lm2",
+             [](SimFleetOptions& o) {
+               o.peer.limits.clip_radius = 0.05;
+               o.step.gradient_clip = 0.5;
+             }},
+        Case{"primal_dual", "innov-int8",
+             [](SimFleetOptions& o) {
+               o.peer.overlap_steps = 0;
+               o.peer.step_then_mix = true;
+               o.step.generator = {.name = "cold",
+                                   .make = FindMethod("cold")->rule,
+                                   .learning_rate = 0.01};
+               o.step.discriminator = o.step.generator;
+             }},
+        Case{"tracked", "innov-int8",
+             [](SimFleetOptions& o) {
+               o.step.generator = {.name = "ogda", .learning_rate = 0.01};
+               o.step.discriminator = o.step.generator;
+               o.game = [game = o.game](int rank) {
+                 return FindMethod("gradient-tracking")->game(game(rank));
+               };
+             }}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST_P(PeerOnDeviceTest, AFleetHasTheBitsOfTheHost) {
+  SimFleetOptions host = Options(nullptr, GetParam().codec);
+  GetParam().change(host);
+  FakeDevice device;
+  SimFleetOptions there = Options(&device, GetParam().codec);
+  GetParam().change(there);
+  EXPECT_EQ(HashOf(host), HashOf(there));
+}
+
+TEST(PeerCopiesTest, XNeverCrossesInARound) {
+  FakeDevice device;
+  SimFleet fleet(Options(&device, "innov-int4"));
+  device.ResetCounts();
+  fleet.Start();
+  // Before the last round, behind which the state is taken for a checkpoint.
+  fleet.loop().RunUntil([&] { return fleet.peer(0).round() == 11; },
+                        absl::Hours(1));
+  const FakeDevice::Counts counts = device.counts();
+  EXPECT_GT(counts.to_host.size(), 0u);
+  EXPECT_GT(counts.to_device.size(), 0u);
+  // The generator alone is half of x.
+  EXPECT_THAT(counts.to_host, Each(Lt(sizeof(float) * kSize / 2 - 8)));
+  EXPECT_THAT(counts.to_device, Each(Lt(sizeof(float) * kSize / 2 - 8)));
+}
+
+TEST(PeerCheckpointTest, AFleetResumesOnAnotherDevice) {
+  uint64_t hashes[2];
+  FakeDevice device;
+  for (const bool moves : {false, true}) {
+    const TemporaryFolder folder;
+    SimFleetOptions o = Options(nullptr, "innov-int4");
+    o.checkpoints = folder.path();
+    o.peer.rounds = 6;
+    HashOf(o);
+    SimFleetOptions resumed = Options(moves ? &device : nullptr, "innov-int4");
+    resumed.checkpoints = folder.path();
+    resumed.resume_round = 7;
+    resumed.boot = 2;
+    hashes[moves ? 1 : 0] = HashOf(resumed);
+  }
+  EXPECT_EQ(hashes[0], hashes[1]);
+}
+
+TEST(PeerFailureTest, APeerWhoseDeviceVanishesEndsWithTheReason) {
+  FakeDevice device;
+  SimFleetOptions o = Options(nullptr, "innov-int4");
+  o.peer.rounds = 2000;
+  o.peer.liveness_limit = absl::Seconds(2);
+  o.game = [&device, host = o.game](int rank) -> std::unique_ptr<Game> {
+    if (rank != 1) return host(rank);
+    return std::make_unique<FakeDeviceGame>(&device, host(rank));
+  };
+  SimFleet fleet(o);
+  fleet.Start();
+  fleet.loop().RunUntil([&] { return fleet.peer(1).round() > 5; },
+                        absl::Minutes(1));
+  device.Vanish("Xid 79: GPU has fallen off the bus");
+  fleet.Run(absl::Minutes(1));
+  EXPECT_THAT(std::string(fleet.StatusOf(1).message()),
+              testing::HasSubstr("Xid 79"));
+}
+
+}  // namespace
+}  // namespace gossamer
