@@ -33,6 +33,7 @@ EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
                                   DeviceSpan<float> replica) {
   const DeviceQueue& queue = codec.queue();
   const size_t size = codec.EncodedSize(format);
+  EdgeMessage message = {.format = format};
   std::shared_ptr<std::byte[]> owner;
   // The exchange's id is the same at both ends, and at a replay.
   if (queue.on_host()) {
@@ -42,11 +43,11 @@ EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
     auto coded = DeviceVector<std::byte>::Unset(queue, size);
     codec.Encode(format, x, replica, id, coded);
     owner = queue.Download(coded);
-    // Frames and bounds read the bytes.
-    queue.Wait().IgnoreError();
+    message.ready = queue.Mark();
   }
   const std::span<const std::byte> bytes(owner.get(), size);
-  return {.format = format, .bytes = Payload(bytes, std::move(owner))};
+  message.bytes = Payload(bytes, std::move(owner));
+  return message;
 }
 
 DeviceSpan<float> SnapshotCache::Zeros(const DeviceQueue& queue, size_t size) {
@@ -63,7 +64,8 @@ EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
   // the round encodes for the others.
   if (id != id_) {
     message_ = Encode(codec, id, codec.format(), x, {});
-    if (std::isfinite(limit)) {
+    // A device's bytes are not there yet.
+    if (std::isfinite(limit) && codec.queue().on_host()) {
       message_.reach = codec.Reach(message_.encoded(id), limit);
     }
     id_ = id;
@@ -161,6 +163,10 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
                            const EdgeMessage* theirs) {
   if (SeededBug("skip-at-one-end") && upper_ && RoundOf(id) % 8 == 3) {
     return;
+  }
+  // Callers wait for it where a wait blocks nobody.
+  if (mine != nullptr && !DeviceMark(mine->ready).done()) {
+    queue().Wait().IgnoreError();
   }
   for (CorrectionObserver* o : observers_) o->OnExchange(id, mine, theirs);
   const Codec& codec = CodecOf(id);

@@ -32,6 +32,8 @@ struct EdgeMessage {
   float c = 0;
   std::optional<float> reach = {};  // Codec::Reach, once it is known
   Payload bytes = {};
+  // A device has encoded `bytes` once this mark has been passed.
+  DeviceMark ready = {};
 
   // `id` is that of its exchange.
   Encoded encoded(ExchangeId id) const { return {format, bytes.bytes(), id}; }

@@ -201,7 +201,19 @@ void Edge::Queue(const ProductionEnd::Frame& f) {
     h.wished = wish_;
   }
   if (f.kind != FrameKind::kPayload) h.format = end_.side().codec().format();
-  outbox_.push_back({EncodeHeader(h), f.token.bytes});
+  outbox_.push_back({EncodeHeader(h), f.token.bytes, f.token.ready});
+}
+
+std::vector<Edge::OutFrame> Edge::TakeFrames() {
+  const auto late = std::ranges::find_if(
+      outbox_, [](OutFrame& frame) { return !frame.ready.done(); });
+  // A device that has failed has encoded nothing, and may be seen to have
+  // failed just now.
+  if (!end_.side().codec().queue().status().ok()) return {};
+  std::vector<OutFrame> waiting(std::make_move_iterator(late),
+                                std::make_move_iterator(outbox_.end()));
+  outbox_.erase(late, outbox_.end());
+  return std::exchange(outbox_, std::move(waiting));
 }
 
 absl::Status Edge::OnFrame(uint64_t connection, std::span<const std::byte> head,

@@ -86,6 +86,7 @@ class Edge {
   struct OutFrame {
     std::vector<std::byte> head;
     Payload body;
+    DeviceMark ready = {};  // EdgeMessage::ready
   };
 
   // `x` stays where it is for as long as this object lives; `cache` is shared
@@ -175,8 +176,9 @@ class Edge {
   absl::Status OnFrame(uint64_t connection, std::span<const std::byte> head,
                        Payload body);
 
-  // Frames to send now, in order, on the newest connection.
-  std::vector<OutFrame> TakeFrames() { return std::exchange(outbox_, {}); }
+  // Frames to send now, in order, on the newest connection.  A payload that a
+  // device has not encoded yet stays, and so do the frames behind it.
+  std::vector<OutFrame> TakeFrames();
 
   // Own payloads dropped since the last call because the other end began anew:
   // it may have applied them before, or not (PROTOCOL.md 5).

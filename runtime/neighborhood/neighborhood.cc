@@ -81,6 +81,11 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
   transport_->Flush();
 }
 
+void Neighborhood::SendReady() {
+  for (auto& [peer, entry] : edges_.entries()) edges_.Send(entry);
+  transport_->Flush();
+}
+
 void Neighborhood::Pass(ExchangeId id) {
   for (auto& [peer, entry] : edges_.entries()) {
     entry.edge->Pass(id);

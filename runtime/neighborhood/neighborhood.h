@@ -145,6 +145,8 @@ class Neighborhood {
   bool MaySettle() const { return edges_.MaySettle(); }
   // Sends what is owed, where it can go out now.
   void FlushAll() { edges_.FlushAll(); }
+  // Sends the payloads that waited for a device.
+  void SendReady();
 
   uint64_t corrections() const { return edges_.corrections(); }
   uint64_t skipped() const { return pacing_.skipped(); }

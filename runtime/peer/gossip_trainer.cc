@@ -21,6 +21,8 @@ constexpr absl::Duration kAwaitedLimit = absl::Milliseconds(500);
 // peer's last payloads: leaving before they are complete there would move the
 // mean.
 constexpr absl::Duration kDrainLimit = absl::Seconds(10);
+// The time between two looks at a device: a snapshot takes some of them.
+constexpr absl::Duration kDeviceLook = absl::Microseconds(50);
 
 }  // namespace
 
@@ -155,8 +157,35 @@ Task<absl::Status> GossipTrainer::Emit(std::span<const RowEntry> row,
   Task<absl::Status> room =
       Repeat([=, this] { return neighborhood_.CanEmit(row, id); });
   GOSSAMER_CO_RETURN_IF_ERROR(co_await room.result());
+  const bool on_host = parts_.state->queue().on_host();
+  if (!on_host) {
+    parts_.state->Look();
+    Task<absl::Status> looked = DeviceDone();
+    GOSSAMER_CO_RETURN_IF_ERROR(co_await looked.result());
+  }
   neighborhood_.Emit(row, id, Contributes());
+  if (!on_host) {
+    // Frames wait at their edges until the device has encoded what they carry.
+    Task<absl::Status> encoded = DeviceDone();
+    GOSSAMER_CO_RETURN_IF_ERROR(co_await encoded.result());
+    neighborhood_.SendReady();
+  }
   co_return absl::OkStatus();
+}
+
+// The loop serves others while the device works.
+Task<absl::Status> GossipTrainer::DeviceDone() {
+  DeviceMark mark = parts_.state->queue().Mark();
+  const bool done = co_await parts_.waiter->Until(
+      [&mark] { return mark.done(); },
+      parts_.loop->Now() + spec_.liveness_limit,
+      [this] { return parts_.loop->Now() + kDeviceLook; });
+  if (done) co_return parts_.state->queue().status();
+  co_return absl::DeadlineExceededError(absl::StrCat(
+      "round ", parts_.state->round(), ": the device has not finished in ",
+      absl::FormatDuration(spec_.liveness_limit),
+      " (mixing.liveness_limit); look at it with nvidia-smi, and resume from "
+      "the checkpoint"));
 }
 
 // A payload with an infinity would spoil the neighbours: an edge skips it.

@@ -73,6 +73,7 @@ class GossipTrainer final : public Trainer {
   Task<absl::Status> Overlapped(const Row& row);
   Task<absl::Status> Mix(const Row& row);
   Task<absl::Status> Emit(std::span<const RowEntry> row, ExchangeId id);
+  Task<absl::Status> DeviceDone();
   Task<absl::Status> Step();
   Task<absl::Status> Complete(ExchangeId limit);
   Task<absl::Status> CompleteDue(uint64_t round);

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,8 +43,11 @@ class TrainingState {
   // The moving average of the generator, or its parameters without.
   DeviceSpan<const float> generator() const;
   // No parameter is beyond PeerSpec::limits.largest, or not finite, and the
-  // device works.  Waits for the device.
+  // device works.  Waits for the device, unless Look() came before and what was
+  // enqueued then is done.
   bool Sound() const;
+  // Asks for the next answer of Sound(), of the parameters as they are now.
+  void Look() const;
 
   void BeginStep() { stepping_ = true; }
   void EndStep() { stepping_ = false; }
@@ -65,6 +69,7 @@ class TrainingState {
   uint64_t steps_ = 0;
   bool stepping_ = false;
   DeviceVector<float> ema_;
+  mutable std::optional<Readback<uint32_t>> look_;
   std::map<std::string, std::function<void(StateVisitor&)>> added_;
 };
 

@@ -84,6 +84,7 @@ std::vector<Outcome> Exchanges(const DeviceQueue& queue, const Case& of) {
   for (uint64_t round = 65530; round < 65542; ++round) {
     const ExchangeId id = MakeExchangeId(round);
     const EdgeMessage a = sides[0].OnEmit(id), b = sides[1].OnEmit(id);
+    EXPECT_TRUE(queue.Wait().ok());
     for (const EdgeMessage* m : {&a, &b}) {
       EXPECT_TRUE(sides[0].Validate(id, m->encoded(id)).ok());
       const auto bytes = m->bytes.bytes();
@@ -163,6 +164,46 @@ TEST_P(EdgeOnDeviceTest, OnlyPayloadsCross) {
     EXPECT_THAT(device.counts().to_device, Each(Le(size)));
     EXPECT_LE(device.counts().to_device.size(),
               codec->memory() == EdgeMemory::kShared ? 6u : 2u);
+  }
+}
+
+// The first two questions are answered with no.
+TEST(EdgeFramesTest, APayloadAndWhatFollowsItWaitForTheDevice) {
+  for (const bool vanishes : {false, true}) {
+    FakeDevice device;
+    const DeviceQueue queue = device.queue();
+    const auto codec = Codec::Create("innov-int4", PairLayout(), queue).value();
+    std::vector<DeviceVector<float>> x;
+    std::vector<std::unique_ptr<Edge>> edges;
+    for (int e : {0, 1}) {
+      x.push_back(DeviceVector<float>::Of(queue, Start(e)));
+      edges.push_back(
+          std::make_unique<Edge>(PairOptions(e), codec, x.back().span(),
+                                 std::make_shared<SnapshotCache>()));
+    }
+    // Hellos and answers have no payload, and go at once.
+    for (auto& edge : edges) edge->ConnectionUp(1);
+    for (size_t e : {0, 1, 0, 1}) {
+      edges[e]->Flush();
+      for (const auto& f : edges[e]->TakeFrames()) {
+        ASSERT_TRUE(edges[1 - e]->OnFrame(1, f.head, f.body).ok());
+      }
+    }
+    edges[0]->Flush();
+    ASSERT_TRUE(edges[0]->TakeFrames().empty());
+    const uint64_t waits = device.counts().waits;
+    ASSERT_TRUE(edges[0]->Emit(MakeExchangeId(1), 0.25f, true));
+    edges[0]->Announce();
+    edges[0]->Flush();
+    EXPECT_TRUE(edges[0]->TakeFrames().empty());
+    EXPECT_TRUE(edges[0]->TakeFrames().empty());
+    if (vanishes) device.Vanish("Xid 79");
+    const auto frames = edges[0]->TakeFrames();
+    EXPECT_EQ(frames.empty(), vanishes);
+    EXPECT_EQ(device.counts().waits, waits);
+    for (const auto& f : frames) {
+      EXPECT_TRUE(edges[1]->OnFrame(1, f.head, f.body).ok());
+    }
   }
 }
 

@@ -117,6 +117,11 @@ TEST(PeerCopiesTest, XNeverCrossesInARound) {
   // The generator alone is half of x.
   EXPECT_THAT(counts.to_host, Each(Lt(sizeof(float) * kSize / 2 - 8)));
   EXPECT_THAT(counts.to_device, Each(Lt(sizeof(float) * kSize / 2 - 8)));
+  // The gradients' losses are waited for on the compute engine; nothing else
+  // is.
+  uint64_t steps = 0;
+  for (int r = 0; r < kPeers; ++r) steps += fleet.peer(r).steps();
+  EXPECT_EQ(counts.waits, steps);
 }
 
 TEST(PeerCheckpointTest, AFleetResumesOnAnotherDevice) {
