@@ -32,6 +32,7 @@ void AddCheckpoint(Command& program);
 void AddGraph(Command& program);
 void AddMethods(Command& program);
 void AddConfig(Command& program);
+void AddData(Command& program);
 void AddPlan(Command& program);
 void AddDoctor(Command& program);
 void AddStatus(Command& program);
