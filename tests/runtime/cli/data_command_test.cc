@@ -62,7 +62,8 @@ TEST_F(DataCommand, JsonHasTheKeysOfItsHelp) {
   const Result checked = Run("data check --data out.images --json");
   ASSERT_EQ(checked.code, 0) << checked.err;
   for (const std::string& text : {built.out, checked.out}) {
-    for (const auto& [key, value] : ordered_json::parse(text).items()) {
+    const auto json = ordered_json::parse(text);
+    for (const auto& [key, value] : json.items()) {
       EXPECT_THAT(help, HasSubstr(key));
     }
   }
