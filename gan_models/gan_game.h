@@ -6,6 +6,7 @@
 #ifndef GOSSAMER_GAN_MODELS_GAN_GAME_H_
 #define GOSSAMER_GAN_MODELS_GAN_GAME_H_
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "algorithms/game/game.h"
 #include "gan_models/data/dataset.h"
-#include "gan_models/losses.h"
+#include "gan_models/gan_step.h"
 #include "gan_models/networks/network.h"
 
 namespace gossamer {
@@ -26,10 +27,7 @@ namespace gossamer {
 class GanGame : public Game {
  public:
   struct Options {
-    Loss loss = Loss::kWassersteinGp;
-    double gradient_penalty = 10;  // its weight; with kWassersteinGp only
-    int batch = 16;
-    bool one_backward = true;
+    GanStep::Options step;
     int threads = 1;
   };
   // Draws the first parameters from `seed`.  `evaluator` may be null.
@@ -46,26 +44,20 @@ class GanGame : public Game {
   Evaluator* evaluator() override { return evaluator_.get(); }
 
  private:
-  absl::StatusOr<Losses> Step(Players players, RngKey key);
-  Losses DiscriminatorStep(const at::Tensor& real, const at::Tensor& fake,
-                           RngKey key);
-  at::Tensor RealBatch(RngKey key);
-  at::Tensor Latents(RngKey key);
+  // Into the batch's storage here.
+  GanBatch Draw(RngKey key);
   absl::Status CheckFinite(Players players, const Losses& losses) const;
   std::span<float> GradientsOf(Player player);
 
   const std::unique_ptr<Network> generator_, discriminator_;
   const std::shared_ptr<const Dataset> data_;
-  const Options options_;
-  const int latent_;
-  // One backward pass serves both players: the gradient that flows into the
-  // fake examples is minus the generator's.  Needs a generator loss that is
-  // minus the discriminator's on them, and scores that depend on one example
-  // each.
-  const bool one_backward_;
+  const int threads_;
   ParameterLayout layout_;
-  std::vector<float> parameters_, gradients_, statistics_;
-  std::vector<float> real_, latents_;  // a batch's storage
+  std::vector<float> parameters_, gradients_;
+  std::vector<float> statistics_;  // the generator's, then the discriminator's
+  std::vector<float> real_, latents_, mixtures_;  // a batch's storage
+  std::vector<int64_t> real_labels_, fake_labels_;
+  const GanStep step_;
   const std::unique_ptr<Evaluator> evaluator_;
 };
 

@@ -3,9 +3,11 @@
 namespace gossamer {
 namespace {
 
-constexpr std::string_view kData[] = {"emoji-32", "cifar-10", "cifar-100",
-                                      "gaussian-mixture"};
-constexpr std::string_view kModels[] = {"up", "wgan-gp-resnet", "dcgan", "mlp"};
+constexpr std::string_view kData[] = {"emoji-32",  "emoji-64",
+                                      "emoji-128", "cifar-10",
+                                      "cifar-100", "gaussian-mixture"};
+constexpr std::string_view kModels[] = {"up", "wgan-gp-resnet", "dcgan",
+                                        "sagan", "mlp"};
 constexpr std::string_view kLosses[] = {"wgan-gp", "hinge", "non-saturating"};
 
 }  // namespace
@@ -14,6 +16,15 @@ std::span<const std::string_view> DataNames() { return kData; }
 std::span<const std::string_view> ModelNames() { return kModels; }
 std::span<const std::string_view> LossNames() { return kLosses; }
 
+bool IsConditional(std::string_view model) { return model == "sagan"; }
+
+int ClassCount(const DataSpec& spec) {
+  if (!spec.classes.empty()) return static_cast<int>(spec.classes.size());
+  if (spec.name == "cifar-100") return 100;
+  if (spec.name == "gaussian-mixture") return 8;
+  return 10;
+}
+
 Problems ProblemsOf(const DataSpec& spec) {
   Problems problems;
   problems.OneOf("name", spec.name, DataNames());
@@ -21,7 +32,8 @@ Problems ProblemsOf(const DataSpec& spec) {
   return problems;
 }
 
-Problems ProblemsOfNetwork(std::string_view model, int width, int latent) {
+Problems ProblemsOfNetwork(std::string_view model, int width, int latent,
+                           int resolution) {
   Problems problems;
   problems.OneOf("model", model, ModelNames());
   if (width < 2 || width > 4096 || width % 2 != 0) {
@@ -29,11 +41,27 @@ Problems ProblemsOfNetwork(std::string_view model, int width, int latent) {
                     "; it must be even and lie between 2 and 4096");
   }
   problems.Range("latent", latent, 1, 4096);
+  if (model != "sagan") {
+    if (resolution != 32) {
+      problems.Refuse("resolution", "is ", resolution, "; model ", model,
+                      " has 32 alone, and sagan 32, 64 and 128");
+    }
+    return problems;
+  }
+  if (resolution != 32 && resolution != 64 && resolution != 128) {
+    problems.Refuse("resolution", "is ", resolution,
+                    "; model sagan has 32, 64 and 128");
+  }
+  if (width % 4 != 0) {
+    problems.Refuse("width", "is ", width,
+                    "; attention needs a multiple of 4 in model sagan");
+  }
   return problems;
 }
 
 Problems ProblemsOf(const GanSpec& spec) {
-  Problems problems = ProblemsOfNetwork(spec.model, spec.width, spec.latent);
+  Problems problems =
+      ProblemsOfNetwork(spec.model, spec.width, spec.latent, spec.resolution);
   problems.OneOf("loss", spec.loss, LossNames());
   // Statistics of a batch, and the penalty's interpolation, need two.
   problems.Range("batch", spec.batch, 2, 4096);

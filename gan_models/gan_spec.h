@@ -28,6 +28,7 @@ struct DataSpec {
 struct GanSpec {
   std::string model = "up";  // of ModelNames
   int width = 16;
+  int resolution = 32;  // pixels of an image's side
   int latent = 64;
   std::string loss = "wgan-gp";  // of LossNames
   double gradient_penalty = 10;
@@ -45,9 +46,14 @@ std::span<const std::string_view> DataNames();
 std::span<const std::string_view> ModelNames();
 std::span<const std::string_view> LossNames();
 
+bool IsConditional(std::string_view model);
+// The number of classes that are chosen, of the data set's if none is named.
+int ClassCount(const DataSpec& spec);
+
 // Returns what of a spec is out of range or of no known name.
 Problems ProblemsOf(const DataSpec& spec);
-Problems ProblemsOfNetwork(std::string_view model, int width, int latent);
+Problems ProblemsOfNetwork(std::string_view model, int width, int latent,
+                           int resolution);
 // Problems of the data stand under "data.".
 Problems ProblemsOf(const GanSpec& spec);
 

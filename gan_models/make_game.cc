@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
 #include "gan_models/data/dataset.h"
 #include "gan_models/evaluation/gan_evaluator.h"
@@ -18,10 +19,20 @@ absl::StatusOr<std::unique_ptr<Game>> MakeGan(const GanSpec& spec, int rank,
   problems.Range("threads", threads, 1, kMostThreads);
   GOSSAMER_RETURN_IF_ERROR(problems.ToStatus());
   GOSSAMER_ASSIGN_OR_RETURN(const Loss loss, ParseLoss(spec.loss));
+  GOSSAMER_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
+                            Dataset::Open(spec.data, rank, peers, seed));
+  const auto classes = static_cast<int>(data->class_names().size());
+  if (IsConditional(spec.model) && classes != ClassCount(spec.data)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("game.gan.data.classes has ", ClassCount(spec.data),
+                     " entries for ", classes, " classes: name each once"));
+  }
   const NetworkSpec network = {
       .model = spec.model,
       .width = spec.width,
       .latent = spec.latent,
+      .resolution = spec.resolution,
+      .classes = classes,
       // BatchNorm ties the examples of a batch together, and the penalty is
       // about each example by itself (Gulrajani et al., NeurIPS 2017, section
       // 4).
@@ -30,17 +41,15 @@ absl::StatusOr<std::unique_ptr<Game>> MakeGan(const GanSpec& spec, int rank,
                             Network::Create(Player::kGenerator, network));
   GOSSAMER_ASSIGN_OR_RETURN(auto discriminator,
                             Network::Create(Player::kDiscriminator, network));
-  GOSSAMER_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
-                            Dataset::Open(spec.data, rank, peers, seed));
   GOSSAMER_ASSIGN_OR_RETURN(
       auto evaluator,
       GanEvaluator::Create(network, data, spec.evaluation_samples, threads));
   return std::make_unique<GanGame>(
       std::move(generator), std::move(discriminator), std::move(data),
-      GanGame::Options{.loss = loss,
-                       .gradient_penalty = spec.gradient_penalty,
-                       .batch = spec.batch,
-                       .one_backward = spec.one_backward,
+      GanGame::Options{.step = {.loss = loss,
+                                .gradient_penalty = spec.gradient_penalty,
+                                .batch = spec.batch,
+                                .one_backward = spec.one_backward},
                        .threads = threads},
       spec.latent, seed, std::move(evaluator));
 }

@@ -11,6 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "algorithms/base/status_macros.h"
+#include "gan_models/data/emoji_list.h"
+#include "gan_models/gan_spec.h"
 
 namespace gossamer {
 namespace {
@@ -22,6 +24,7 @@ struct Format {
   std::string names;
   size_t label_bytes = 1;  // the last one counts
   size_t classes = 10;
+  int side = 32;
   uint64_t train_records = 0, test_records = 0;  // per file; 0: any
   std::string how_to_get;
 };
@@ -34,11 +37,13 @@ absl::StatusOr<Format> FindFormat(const std::string& name,
   }
   f.test = {"test_batch.bin"};
   f.names = "batches.meta.txt";
+  f.side = SideOf(name);
   // CIFAR-10's files with as many images as were asked for.
-  if (name == "emoji-32") {
+  if (name.starts_with("emoji-") && f.side > 0) {
     f.how_to_get =
         absl::StrCat("make it with: gossamer-models render-emoji --out ",
-                     folder.empty() ? "DIR" : folder);
+                     folder.empty() ? "DIR" : folder,
+                     f.side == 32 ? "" : absl::StrCat(" --size ", f.side));
     return f;
   }
   f.how_to_get = absl::StrCat("give the folder with the files of ", name,
@@ -58,10 +63,10 @@ absl::StatusOr<Format> FindFormat(const std::string& name,
     f.test_records = 10000;
     return f;
   }
+  const std::vector<std::string> known(DataNames().begin(), DataNames().end());
   return absl::InvalidArgumentError(
       absl::StrCat("game.gan.data.name \"", name,
-                   "\" is not known; known: emoji-32, cifar-10, cifar-100, "
-                   "gaussian-mixture"));
+                   "\" is not known; known: ", absl::StrJoin(known, ", ")));
 }
 
 absl::StatusOr<std::vector<std::string>> ReadNames(const std::string& path,
@@ -137,7 +142,7 @@ absl::Status AppendFile(const std::string& path, const Format& format,
     return absl::NotFoundError(
         absl::StrCat(path, " is missing; ", format.how_to_get));
   }
-  const size_t record = format.label_bytes + kImageBytes;
+  const size_t record = format.label_bytes + ImageBytes(format.side);
   GOSSAMER_RETURN_IF_ERROR(CheckSize(path, actual, record, records));
   std::vector<char> bytes(record);
   for (uint64_t i = 0; i < actual / record; ++i) {
@@ -162,7 +167,7 @@ absl::Status AppendFile(const std::string& path, const Format& format,
   return absl::OkStatus();
 }
 
-// Five emoji-32 train files are of one size: one that was cut shows.
+// Five train files of emoji are of one size: one that was cut shows.
 absl::Status CheckEqualSizes(const std::string& folder,
                              const std::vector<std::string>& files) {
   for (const std::string& file : files) {
@@ -180,6 +185,34 @@ absl::Status CheckEqualSizes(const std::string& folder,
 
 }  // namespace
 
+int SideOf(std::string_view format) {
+  if (format == "emoji-64") return 64;
+  if (format == "emoji-128") return 128;
+  const bool small =
+      format == "emoji-32" || format == "cifar-10" || format == "cifar-100";
+  return small ? 32 : 0;
+}
+
+absl::StatusOr<std::vector<ImageClass>> ReadClasses(
+    const std::string& format, const std::string& folder,
+    const std::vector<std::string>& classes) {
+  GOSSAMER_ASSIGN_OR_RETURN(const Format f, FindFormat(format, folder));
+  std::vector<std::string> names;
+  if (format.starts_with("emoji-")) {
+    names.assign(EmojiClassNames().begin(), EmojiClassNames().end());
+  } else {
+    GOSSAMER_ASSIGN_OR_RETURN(names,
+                              ReadNames(absl::StrCat(folder, "/", f.names), f));
+  }
+  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<bool> wanted,
+                            Choose(names, classes));
+  std::vector<ImageClass> chosen;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (wanted[i]) chosen.push_back({static_cast<int>(i), names[i]});
+  }
+  return chosen;
+}
+
 absl::StatusOr<ImageData> ReadImages(const std::string& format,
                                      const std::string& folder,
                                      const std::vector<std::string>& classes) {
@@ -192,9 +225,13 @@ absl::StatusOr<ImageData> ReadImages(const std::string& format,
   }
   const std::string prefix = folder + "/";
   ImageData data;
+  data.train.side = data.test.side = f.side;
   GOSSAMER_ASSIGN_OR_RETURN(data.class_names, ReadNames(prefix + f.names, f));
   GOSSAMER_ASSIGN_OR_RETURN(const std::vector<bool> wanted,
                             Choose(data.class_names, classes));
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i]) data.classes.push_back(static_cast<int>(i));
+  }
   if (f.train_records == 0) {
     // Sizes are not known in advance, but the five files have one in common.
     GOSSAMER_RETURN_IF_ERROR(CheckEqualSizes(prefix, f.train));

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <numbers>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
@@ -23,8 +25,16 @@ constexpr float kLevel = 2.0f / 256;
 class ImageDataset : public Dataset {
  public:
   ImageDataset(ImageData data, std::span<const int> shard, bool flip)
-      : flip_(flip), held_out_(std::move(data.test)) {
-    train_.pixels.reserve(shard.size() * kImageBytes);
+      : flip_(flip),
+        held_out_(std::move(data.test)),
+        shape_({3, held_out_.side, held_out_.side}),
+        label_of_(data.class_names.size()) {
+    for (int c : data.classes) {
+      label_of_[c] = static_cast<int64_t>(class_names_.size());
+      class_names_.push_back(data.class_names[c]);
+    }
+    train_.side = held_out_.side;
+    train_.pixels.reserve(shard.size() * train_.image_bytes());
     // The images of the other peers are dropped here: memory is that of one
     // shard and the held-out part.
     for (int i : shard) {
@@ -35,21 +45,33 @@ class ImageDataset : public Dataset {
   }
 
   std::span<const int64_t> example_shape() const override { return shape_; }
+  std::span<const std::string> class_names() const override {
+    return class_names_;
+  }
   int64_t held_out_size() const override {
     return static_cast<int64_t>(held_out_.size());
   }
+  int64_t held_out_label(int64_t index) const override {
+    return label_of_[held_out_.labels[index]];
+  }
 
-  void FillBatch(RngKey key, std::span<float> out) const override {
+  void FillBatch(RngKey key, std::span<float> out,
+                 std::span<int64_t> labels) const override {
+    const size_t size = train_.image_bytes();
+    // Within a row, whose length is a power of two.
+    const auto last = static_cast<size_t>(train_.side - 1);
     // Draws are with replacement: a batch is a function of its key, whatever
     // was drawn before.
     const RngKey choose = key.Fold("index"), mirror = key.Fold("flip");
     const RngKey noise = key.Fold("dequantisation");
-    for (size_t i = 0; i * kImageBytes < out.size(); ++i) {
-      const auto image = train_.image(choose.Below(train_.size(), i));
+    for (size_t i = 0; i * size < out.size(); ++i) {
+      const size_t index = choose.Below(train_.size(), i);
+      const auto image = train_.image(index);
+      if (!labels.empty()) labels[i] = label_of_[train_.labels[index]];
       const bool flip = flip_ && mirror.Below(2, i) == 1;
-      const auto to = out.subspan(i * kImageBytes, kImageBytes);
-      for (size_t j = 0; j < kImageBytes; ++j) {
-        const size_t from = flip ? j ^ 31 : j;  // reverses each row of 32
+      const auto to = out.subspan(i * size, size);
+      for (size_t j = 0; j < size; ++j) {
+        const size_t from = flip ? j ^ last : j;  // reverses each row
         to[j] = kLevel * static_cast<float>(image[from]) - 1;
       }
       Dequantise(noise.Fold(i), to);
@@ -57,10 +79,11 @@ class ImageDataset : public Dataset {
   }
 
   void FillHeldOut(int64_t begin, std::span<float> out) const override {
-    for (size_t i = 0; i * kImageBytes < out.size(); ++i) {
+    const size_t size = held_out_.image_bytes();
+    for (size_t i = 0; i * size < out.size(); ++i) {
       const auto image = held_out_.image(begin + i);
-      for (size_t j = 0; j < kImageBytes; ++j) {
-        out[i * kImageBytes + j] =
+      for (size_t j = 0; j < size; ++j) {
+        out[i * size + j] =
             // The middle of a level, as no noise is added: scores of the same
             // images are then the same.
             kLevel * (static_cast<float>(image[j]) + 0.5f) - 1;
@@ -82,7 +105,9 @@ class ImageDataset : public Dataset {
   const bool flip_;
   ImageSet train_;  // this peer's shard
   const ImageSet held_out_;
-  const std::array<int64_t, 3> shape_ = {3, 32, 32};
+  const std::array<int64_t, 3> shape_;
+  std::vector<int64_t> label_of_;  // by the number of a class in the files
+  std::vector<std::string> class_names_;
 };
 
 // Eight Gaussians of deviation 0.02 on a circle of radius 2: Metz et al.,
@@ -95,28 +120,51 @@ class GaussianMixture : public Dataset {
                   RngKey held_out)
       : wanted_(std::move(wanted)),
         cumulative_(std::move(cumulative)),
-        held_out_(held_out) {}
+        held_out_(held_out) {
+    for (int mode = 0; mode < kModes; ++mode) {
+      const double below = mode == 0 ? 0 : wanted_[mode - 1];
+      label_of_.push_back(static_cast<int64_t>(class_names_.size()));
+      if (wanted_[mode] > below) class_names_.push_back(absl::StrCat(mode));
+    }
+  }
 
   std::span<const int64_t> example_shape() const override { return shape_; }
+  std::span<const std::string> class_names() const override {
+    return class_names_;
+  }
   int64_t held_out_size() const override { return 2048; }
-  void FillBatch(RngKey key, std::span<float> out) const override {
+  int64_t held_out_label(int64_t index) const override {
+    return label_of_[ModeOf(held_out_.Fold("mode"), wanted_, index)];
+  }
+  void FillBatch(RngKey key, std::span<float> out,
+                 std::span<int64_t> labels) const override {
     Fill(key, cumulative_, 0, out);
+    const RngKey choose = key.Fold("mode");
+    for (size_t i = 0; i < labels.size(); ++i) {
+      labels[i] =
+          label_of_[ModeOf(choose, cumulative_, static_cast<int64_t>(i))];
+    }
   }
   void FillHeldOut(int64_t begin, std::span<float> out) const override {
     Fill(held_out_, wanted_, begin, out);
   }
 
  private:
+  static ptrdiff_t ModeOf(RngKey choose, const std::vector<double>& cumulative,
+                          int64_t index) {
+    const double u = choose.Uniform(static_cast<uint64_t>(index));
+    // The last mode takes what rounding leaves below one.
+    return std::upper_bound(cumulative.begin(), cumulative.end() - 1, u) -
+           cumulative.begin();
+  }
+
   static void Fill(RngKey key, const std::vector<double>& cumulative,
                    int64_t begin, std::span<float> out) {
     constexpr double kRadius = 2, kDeviation = 0.02;
     const RngKey choose = key.Fold("mode"), noise = key.Fold("noise");
     for (size_t i = 0; i < out.size() / 2; ++i) {
-      const double u = choose.Uniform(begin + i);
       const auto mode =
-          // The last mode takes what rounding leaves below one.
-          std::upper_bound(cumulative.begin(), cumulative.end() - 1, u) -
-          cumulative.begin();
+          ModeOf(choose, cumulative, begin + static_cast<int64_t>(i));
       const double angle =
           2 * std::numbers::pi * static_cast<double>(mode) / kModes;
       // The draw is of the example's number, so that a part of the held-out
@@ -132,6 +180,8 @@ class GaussianMixture : public Dataset {
   const std::vector<double> wanted_, cumulative_;
   const RngKey held_out_;
   const std::array<int64_t, 1> shape_ = {2};
+  std::vector<int64_t> label_of_;  // by mode
+  std::vector<std::string> class_names_;
 };
 
 std::vector<double> Cumulative(std::vector<double> weights) {

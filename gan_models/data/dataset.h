@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "algorithms/base/rng.h"
@@ -30,14 +30,21 @@ class Dataset {
                                                        uint64_t seed);
 
   virtual ~Dataset() = default;
-  // The shape of one example: {3, 32, 32} (planes, values in [-1, 1]) or {2}.
+  // The shape of one example: {3, side, side} (planes, values in [-1, 1]) or
+  // {2}.
   virtual std::span<const int64_t> example_shape() const = 0;
+  // The chosen classes in the order of the files; a label is an index here, the
+  // same for all peers, whatever classes this peer's shard has.
+  virtual std::span<const std::string> class_names() const = 0;
   // A batch that `key` draws from this peer's shard, with replacement, into
-  // out.size() / (size of an example) examples.
-  virtual void FillBatch(RngKey key, std::span<float> out) const = 0;
+  // out.size() / (size of an example) examples, and their labels; no labels if
+  // that span is empty.
+  virtual void FillBatch(RngKey key, std::span<float> out,
+                         std::span<int64_t> labels) const = 0;
   // The held-out examples [begin, ...) that fit `out`.
   virtual void FillHeldOut(int64_t begin, std::span<float> out) const = 0;
   virtual int64_t held_out_size() const = 0;
+  virtual int64_t held_out_label(int64_t index) const = 0;
 };
 
 }  // namespace gossamer

@@ -21,8 +21,6 @@
 namespace gossamer {
 namespace {
 
-constexpr int kSize = 32;
-
 // Twins of one emoji.
 using Family = std::vector<Glyph>;
 
@@ -83,17 +81,17 @@ absl::StatusOr<std::vector<Part>> LoadGlyphs(const EmojiSpec& spec,
   return parts;
 }
 
-// The part of each source pixel that lies in each of the 32 cells of a window
-// that begins at `begin` and is `length` long, in source pixels.
+// The part of each source pixel that lies in each of the `side` cells of a
+// window that begins at `begin` and is `length` long, in source pixels.
 struct Coverage {
   int first = 0;
   std::vector<float> weights;  // of source pixels first, first + 1, ...
 };
-std::array<Coverage, kSize> CoverWindow(double begin, double length,
-                                        int source) {
-  std::array<Coverage, kSize> cells;
-  const double step = length / kSize;
-  for (int i = 0; i < kSize; ++i) {
+std::vector<Coverage> CoverWindow(double begin, double length, int side,
+                                  int source) {
+  std::vector<Coverage> cells(side);
+  const double step = length / side;
+  for (int i = 0; i < side; ++i) {
     const double from = begin + i * step, to = from + step;
     const int first = std::max(0, static_cast<int>(std::floor(from)));
     const int last = std::min(source, static_cast<int>(std::ceil(to)));
@@ -109,17 +107,18 @@ std::array<Coverage, kSize> CoverWindow(double begin, double length,
   return cells;
 }
 
-// [32, 32, 4] in [0, 255], premultiplied: the mean of the window's pixels, with
-// nothing outside the glyph.  Rows first, then columns.
+// [side, side, 4] in [0, 255], premultiplied: the mean of the window's pixels,
+// with nothing outside the glyph.  Rows first, then columns.
 std::vector<float> Shrink(const Glyph& glyph, double left, double top,
-                          double window) {
-  const auto columns = CoverWindow(left, window, glyph.width);
-  const auto rows = CoverWindow(top, window, glyph.height);
-  std::vector<float> narrow(static_cast<size_t>(glyph.height) * kSize * 4);
+                          double window, int side) {
+  const auto columns = CoverWindow(left, window, side, glyph.width);
+  const auto rows = CoverWindow(top, window, side, glyph.height);
+  const auto length = static_cast<size_t>(side) * 4;  // of a row
+  std::vector<float> narrow(static_cast<size_t>(glyph.height) * length);
   for (int y = 0; y < glyph.height; ++y) {
     const uint8_t* const from = glyph.bgra.data() + size_t{4} * y * glyph.width;
-    for (int x = 0; x < kSize; ++x) {
-      float* const to = narrow.data() + (size_t{kSize} * y + x) * 4;
+    for (int x = 0; x < side; ++x) {
+      float* const to = narrow.data() + length * y + size_t{4} * x;
       for (size_t k = 0; k < columns[x].weights.size(); ++k) {
         const float weight = columns[x].weights[k];
         const uint8_t* const pixel = from + 4 * (columns[x].first + k);
@@ -127,14 +126,13 @@ std::vector<float> Shrink(const Glyph& glyph, double left, double top,
       }
     }
   }
-  std::vector<float> small(kSize * kSize * 4);
-  for (int y = 0; y < kSize; ++y) {
+  std::vector<float> small(side * length);
+  for (int y = 0; y < side; ++y) {
     for (size_t k = 0; k < rows[y].weights.size(); ++k) {
       const float weight = rows[y].weights[k];
-      const float* const from =
-          narrow.data() + size_t{kSize} * 4 * (rows[y].first + k);
-      float* const to = small.data() + size_t{kSize} * 4 * y;
-      for (int i = 0; i < kSize * 4; ++i) to[i] += weight * from[i];
+      const float* const from = narrow.data() + length * (rows[y].first + k);
+      float* const to = small.data() + length * y;
+      for (size_t i = 0; i < length; ++i) to[i] += weight * from[i];
     }
   }
   return small;
@@ -163,7 +161,7 @@ Colour PickBackground(Background background, RngKey key) {
 }
 
 void DrawImage(const Glyph& glyph, bool may_mirror, Background background,
-               RngKey key, std::vector<uint8_t>& pixels) {
+               RngKey key, int side, std::vector<uint8_t>& pixels) {
   constexpr double kSmallest = 136, kLargest = 155, kHue = 0.2;
   // Each property has a draw of its own number, so that a change to one leaves
   // the others as they are.
@@ -176,19 +174,19 @@ void DrawImage(const Glyph& glyph, bool may_mirror, Background background,
   const auto cosine = static_cast<float>(std::cos(angle));
   const auto sine = static_cast<float>(std::sin(angle));
 
-  const std::vector<float> small = Shrink(glyph, left, top, window);
+  const std::vector<float> small = Shrink(glyph, left, top, window, side);
   const size_t begin = pixels.size();
-  pixels.resize(begin + kImageBytes);
-  for (int y = 0; y < kSize; ++y) {
-    for (int x = 0; x < kSize; ++x) {
+  pixels.resize(begin + ImageBytes(side));
+  for (int y = 0; y < side; ++y) {
+    for (int x = 0; x < side; ++x) {
       const float* const bgra =
-          small.data() + (kSize * y + (mirror ? kSize - 1 - x : x)) * 4;
+          small.data() + (side * y + (mirror ? side - 1 - x : x)) * 4;
       const Colour c = TurnHue({bgra[2], bgra[1], bgra[0]}, cosine, sine);
       for (int i = 0; i < 3; ++i) {
         // The glyph is premultiplied by its alpha, so the background only fills
         // what is left.
         const float value = c[i] + (1 - bgra[3] / 255) * behind[i];
-        pixels[begin + (kSize * i + y) * kSize + x] =
+        pixels[begin + (side * i + y) * side + x] =
             static_cast<uint8_t>(std::lround(std::clamp(value, 0.0f, 255.0f)));
       }
     }
@@ -204,7 +202,7 @@ void DrawClass(const std::vector<Family>& families, int label, int count,
         // tones is drawn no more often than another.
         families[image.Fold("family").Below(families.size(), 0)];
     const Glyph& glyph = family[image.Fold("twin").Below(family.size(), 0)];
-    DrawImage(glyph, MayMirror(label), background, image.Fold("view"),
+    DrawImage(glyph, MayMirror(label), background, image.Fold("view"), set.side,
               set.pixels);
     set.labels.push_back(label);
   }
@@ -214,6 +212,7 @@ void DrawClass(const std::vector<Family>& families, int label, int count,
 // mixed.
 void Shuffle(ImageSet& set, RngKey key) {
   ImageSet mixed;
+  mixed.side = set.side;
   mixed.pixels.reserve(set.pixels.size());
   for (int i : key.Permutation(static_cast<int>(set.size()))) {
     const auto image = set.image(i);
@@ -238,14 +237,21 @@ absl::StatusOr<ImageData> RenderEmoji(
                      "5, both 1 to ",
                      kMost));
   }
+  if (spec.side != 32 && spec.side != 64 && spec.side != 128) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "images of ", spec.side, " pixels a side; known: 32, 64, 128"));
+  }
+  // The same for all sizes, so that the sets show the same.
   const RngKey key = RngKey(spec.seed).Fold("emoji-32");
   GOSSAMER_ASSIGN_OR_RETURN(const std::vector<Part> parts,
                             LoadGlyphs(spec, key.Fold("held out")));
   ImageData data;
+  data.train.side = data.test.side = spec.side;
   const auto classes = static_cast<int>(parts.size());
   for (int c = 0; c < classes; ++c) {
     progress(c, classes);
     data.class_names.emplace_back(EmojiClassNames()[c]);
+    data.classes.push_back(c);
     DrawClass(parts[c].train, c, spec.train_per_class, spec.background,
               key.Fold("train").Fold(c), data.train);
     DrawClass(parts[c].held_out, c, spec.held_out_per_class, spec.background,

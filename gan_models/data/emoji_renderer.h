@@ -1,7 +1,8 @@
-// emoji-32: an image data set made from the machine's own emoji font.
+// emoji-32, emoji-64 and emoji-128: image data sets made from the machine's own
+// emoji font.
 //
-// Ten classes of 32x32 colour images in CIFAR-10's file format, so that a
-// first run needs no download.  Knows nothing of training.
+// Ten classes of colour images of that many pixels a side in CIFAR-10's file
+// format, so that a first run needs no download.  Knows nothing of training.
 
 #ifndef GOSSAMER_GAN_MODELS_DATA_EMOJI_RENDERER_H_
 #define GOSSAMER_GAN_MODELS_DATA_EMOJI_RENDERER_H_
@@ -21,6 +22,7 @@ enum class Background { kWhite, kPastel, kMixed };
 struct EmojiSpec {
   std::string font = "/usr/share/fonts/truetype/noto/NotoColorEmoji.ttf";
   std::string list = "/usr/share/unicode/emoji/emoji-test.txt";
+  int side = 32;                 // 32, 64 or 128 pixels
   int train_per_class = 2000;    // a multiple of 5
   int held_out_per_class = 400;  // from glyphs that train has no twin of
   Background background = Background::kWhite;
@@ -30,9 +32,9 @@ struct EmojiSpec {
 // Draws the images: a random glyph of the class at a random place and size
 // (128 pixels of glyph in a window of 136 to 155), hue turned by up to 0.2
 // radians, mirrored where that means the same.  A function of the spec and the
-// font alone.  `progress` hears of the classes drawn so far.
-// Errors: kNotFound (font or list; names the Debian package), kDataLoss,
-// kInvalidArgument.
+// font alone; sets that differ in `side` alone show the same.  `progress` hears
+// of the classes drawn so far. Errors: kNotFound (font or list; names the
+// Debian package), kDataLoss, kInvalidArgument.
 absl::StatusOr<ImageData> RenderEmoji(
     const EmojiSpec& spec, const std::function<void(int, int)>& progress);
 

@@ -27,22 +27,21 @@
 namespace gossamer {
 namespace {
 
-constexpr int64_t kSize = 32;
-
 // Runs `extract` on pieces of the images, so that memory stays small.
 absl::StatusOr<Extracted> InPieces(
-    std::span<const float> images,
+    std::span<const float> images, int side,
     const std::function<absl::Status(const at::Tensor&, Extracted&)>& extract) {
-  constexpr size_t kPiece = 128 * kImageBytes;
+  const size_t size = ImageBytes(side);  // values, as many as bytes
+  const size_t largest = 128 * size;
   const c10::AutoGradMode record(false);
   Extracted all;
-  for (size_t begin = 0; begin < images.size(); begin += kPiece) {
+  for (size_t begin = 0; begin < images.size(); begin += largest) {
     const auto piece =
-        images.subspan(begin, std::min(kPiece, images.size() - begin));
+        images.subspan(begin, std::min(largest, images.size() - begin));
     // from_blob takes a pointer to non-const; nothing writes to the images.
     const at::Tensor batch = at::from_blob(
         const_cast<float*>(piece.data()),
-        {static_cast<int64_t>(piece.size() / kImageBytes), 3, kSize, kSize});
+        {static_cast<int64_t>(piece.size() / size), 3, side, side});
     GOSSAMER_RETURN_IF_ERROR(extract(batch, all));
   }
   return all;
@@ -71,10 +70,10 @@ class RandomConvolution : public FeatureExtractor {
     Draw("second", second_);
   }
 
-  absl::StatusOr<Extracted> Extract(
-      std::span<const float> images) const override {
+  absl::StatusOr<Extracted> Extract(std::span<const float> images,
+                                    int side) const override {
     return GuardTorch([&] {
-      return InPieces(images, [&](const at::Tensor& x, Extracted& to) {
+      return InPieces(images, side, [&](const at::Tensor& x, Extracted& to) {
         const at::Tensor h = Layer(Layer(x, first_, 3, 32), second_, 32, 64);
         return Append(h.mean({2, 3}), x.size(0), "features", to.features);
       });
@@ -111,10 +110,10 @@ class TorchScript : public FeatureExtractor {
   TorchScript(torch::jit::Module module, int size)
       : module_(std::move(module)), size_(size) {}
 
-  absl::StatusOr<Extracted> Extract(
-      std::span<const float> images) const override {
+  absl::StatusOr<Extracted> Extract(std::span<const float> images,
+                                    int side) const override {
     return GuardTorch([&] {
-      return InPieces(images, [&](const at::Tensor& x, Extracted& to) {
+      return InPieces(images, side, [&](const at::Tensor& x, Extracted& to) {
         return Piece(x, to);
       });
     });
@@ -124,7 +123,7 @@ class TorchScript : public FeatureExtractor {
   absl::Status Piece(const at::Tensor& x, Extracted& to) const {
     // The user's network takes bytes as floats, and samples lie in [-1, 1].
     at::Tensor images = ((x + 1) * 127.5).clamp(0, 255);
-    if (size_ > 0 && size_ != kSize) {
+    if (size_ > 0 && size_ != x.size(2)) {
       const std::array<int64_t, 2> size = {size_, size_};
       images = at::upsample_bilinear2d(images, size, /*align_corners=*/false);
     }

@@ -25,9 +25,9 @@ struct Extracted {
 class FeatureExtractor {
  public:
   virtual ~FeatureExtractor() = default;
-  // `images` is [N, 3, 32, 32] in [-1, 1].
-  virtual absl::StatusOr<Extracted> Extract(
-      std::span<const float> images) const = 0;
+  // `images` is [N, 3, side, side] in [-1, 1].
+  virtual absl::StatusOr<Extracted> Extract(std::span<const float> images,
+                                            int side) const = 0;
 };
 
 // The 64 means over an image of two layers of fixed random 4x4 stride-2

@@ -17,6 +17,20 @@ namespace gossamer {
 namespace {
 
 constexpr int kBatch = 64;
+constexpr int kColumns = 8;  // of a grid
+
+// The classes in turns, from example `first` on.
+std::vector<int64_t> Balanced(int64_t first, int count, int classes) {
+  std::vector<int64_t> labels(count);
+  for (int i = 0; i < count; ++i) labels[i] = (first + i) % classes;
+  return labels;
+}
+
+at::Tensor AsTensor(std::span<const int64_t> labels) {
+  // from_blob takes a pointer to non-const; nothing writes to the labels.
+  return at::from_blob(const_cast<int64_t*>(labels.data()),
+                       {static_cast<int64_t>(labels.size())}, at::kLong);
+}
 
 at::Tensor Latents(RngKey key, int count, int latent,
                    std::vector<float>& storage) {
@@ -34,25 +48,32 @@ absl::StatusOr<std::unique_ptr<GanEvaluator>> GanEvaluator::Create(
                             Network::Create(Player::kGenerator, network));
   std::vector<int64_t> shape = ExampleShape(network);
   if (data != nullptr && !std::ranges::equal(data->example_shape(), shape)) {
+    if (shape.size() == 3 && data->example_shape().size() == 3) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "game.gan.resolution is ", network.resolution,
+          ", and the images of game.gan.data have ", data->example_shape()[1],
+          " pixels a side: let them agree"));
+    }
     return absl::InvalidArgumentError(absl::StrCat(
         "game.gan.model ", network.model, " makes ",
         shape.size() == 3 ? "images" : "points of the plane",
         ", and the data are not: take mlp with gaussian-mixture, and up, "
-        "wgan-gp-resnet or dcgan with images"));
+        "wgan-gp-resnet, dcgan or sagan with images"));
   }
   return std::unique_ptr<GanEvaluator>(
       new GanEvaluator(std::move(generator), std::move(shape), std::move(data),
-                       network.latent, samples, threads));
+                       network, samples, threads));
 }
 
 GanEvaluator::GanEvaluator(std::unique_ptr<Network> generator,
                            std::vector<int64_t> example_shape,
-                           std::shared_ptr<const Dataset> data, int latent,
-                           int samples, int threads)
+                           std::shared_ptr<const Dataset> data,
+                           const NetworkSpec& network, int samples, int threads)
     : generator_(std::move(generator)),
       example_shape_(std::move(example_shape)),
       data_(std::move(data)),
-      latent_(latent),
+      latent_(network.latent),
+      classes_(network.classes),
       samples_(samples),
       threads_(threads),
       extractor_(RandomConvolutionFeatures()),
@@ -89,21 +110,54 @@ absl::Status GanEvaluator::Adopt(std::span<const float> generator, RngKey key) {
   std::ranges::copy(generator, parameters_.begin());
   generator_->tensors().InitializeStatistics(statistics_);
   if (!generator_->has_batch_norm()) return absl::OkStatus();
+  std::vector<float> storage;
+  if (generator_->has_spectral_norm()) {
+    // As many steps leave a singular value short by a few parts in a thousand
+    // (of random matrices, whose values lie close together).
+    constexpr int kPowerIterations = 64, kFew = 2;
+    const std::vector<int64_t> labels = Balanced(0, kFew, classes_);
+    for (int i = 0; i < kPowerIterations; ++i) {
+      generator_->Forward(
+          Latents(key.Fold("power iteration"), kFew, latent_, storage),
+          AsTensor(labels), {.keep_power_iteration = true});
+    }
+  }
   // A thousand examples: the statistics of an average of parameters belong to
   // no step of training, so they are estimated from these parameters alone.
   constexpr int kBatches = 16;
-  std::vector<float> storage;
   for (int i = 0; i < kBatches; ++i) {
+    // The classes alike, as the step draws them.
+    const std::vector<int64_t> labels =
+        Balanced(int64_t{kBatch} * i, kBatch, classes_);
     // Weight 1 / (i + 1): the plain mean of all batches so far.
     generator_->Forward(Latents(key.Fold(i), kBatch, latent_, storage),
-                        {.momentum = 1.0 / (i + 1)});
+                        AsTensor(labels), {.momentum = 1.0 / (i + 1)});
   }
   return absl::OkStatus();
 }
 
+std::vector<int64_t> GanEvaluator::LabelsForScore(int count) const {
+  const int64_t held_out = data_ == nullptr ? 0 : data_->held_out_size();
+  if (held_out == 0 || !conditional()) return Balanced(0, count, classes_);
+  std::vector<int64_t> labels(count);
+  for (int64_t i = 0; i < count; ++i) {
+    // Evenly over the held-out examples, not drawn: one source of a score's
+    // variance less.
+    labels[i] = data_->held_out_label(i * held_out / count);
+  }
+  return labels;
+}
+
 absl::StatusOr<std::vector<float>> GanEvaluator::Generate(
     std::span<const float> generator, RngKey key, int count) {
+  return GenerateOf(LabelsForScore(count), generator, key);
+}
+
+absl::StatusOr<std::vector<float>> GanEvaluator::GenerateOf(
+    std::span<const int64_t> labels, std::span<const float> generator,
+    RngKey key) {
   UseThreads(threads_);
+  const auto count = static_cast<int>(labels.size());
   return GuardTorch([&]() -> absl::StatusOr<std::vector<float>> {
     const c10::AutoGradMode record(false);
     // Statistics and samples have latents of their own, so that the number of
@@ -116,6 +170,7 @@ absl::StatusOr<std::vector<float>> GanEvaluator::Generate(
           generator_
               ->Forward(
                   Latents(key.Fold("latent").Fold(begin), n, latent_, storage),
+                  AsTensor(labels.subspan(begin, n)),
                   {.source = Normalization::Source::kRunning})
               .contiguous();
       std::copy_n(batch.const_data_ptr<float>(), batch.numel(),
@@ -141,7 +196,8 @@ absl::StatusOr<std::vector<float>> GanEvaluator::HeldOut(
 absl::StatusOr<Features> GanEvaluator::FeaturesOf(
     std::span<const float> examples) const {
   if (!images()) return Features{2, {examples.begin(), examples.end()}};
-  GOSSAMER_ASSIGN_OR_RETURN(Extracted extracted, extractor_->Extract(examples));
+  GOSSAMER_ASSIGN_OR_RETURN(Extracted extracted,
+                            extractor_->Extract(examples, side()));
   return std::move(extracted.features);
 }
 
@@ -176,10 +232,46 @@ absl::Status GanEvaluator::WriteSamples(std::span<const float> generator,
                               Generate(generator, key, kPoints));
     return WritePng(Scatter(reference, points, kExtent, kSize), path);
   }
-  constexpr int kColumns = 8, kScale = 3;
+  if (!conditional()) {
+    GOSSAMER_ASSIGN_OR_RETURN(const std::vector<float> images,
+                              Generate(generator, key, kColumns * kColumns));
+    return WriteGrid(images, path);
+  }
+  // A row for each class, or for some of many, evenly spaced.
+  constexpr int kMostRows = 10;
+  const int rows = std::min(classes_, kMostRows);
+  std::vector<int64_t> labels;
+  for (int64_t row = 0; row < rows; ++row) {
+    labels.insert(labels.end(), kColumns, row * classes_ / rows);
+  }
   GOSSAMER_ASSIGN_OR_RETURN(const std::vector<float> images,
-                            Generate(generator, key, kColumns * kColumns));
-  return WritePng(ImageGrid(images, /*size=*/32, kColumns, kScale), path);
+                            GenerateOf(labels, generator, key));
+  return WriteGrid(images, path);
+}
+
+absl::Status GanEvaluator::WriteSamplesOf(int64_t label,
+                                          std::span<const float> generator,
+                                          RngKey key, const std::string& path) {
+  if (!conditional()) {
+    return absl::InvalidArgumentError(
+        "this model is not conditional: it has no classes to choose from");
+  }
+  if (label < 0 || label >= classes_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("class ", label, " of a model that was trained on ",
+                     classes_, "; they count from 0"));
+  }
+  const std::vector<int64_t> labels(kColumns * kColumns, label);
+  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<float> images,
+                            GenerateOf(labels, generator, key));
+  return WriteGrid(images, path);
+}
+
+absl::Status GanEvaluator::WriteGrid(std::span<const float> images,
+                                     const std::string& path) const {
+  // Small pictures are enlarged.
+  const int scale = std::max(1, 96 / side());
+  return WritePng(ImageGrid(images, side(), kColumns, scale), path);
 }
 
 }  // namespace gossamer

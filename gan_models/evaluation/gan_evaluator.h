@@ -30,7 +30,8 @@ class GanEvaluator : public Evaluator {
  public:
   // `samples` generated examples per score, all held-out ones.  Images score
   // "proxy-fid" (see RandomConvolutionFeatures), points of the plane
-  // "energy-distance".  Without `data` there are samples but no scores.
+  // "energy-distance".  Without `data` there are samples but no scores.  A grid
+  // of samples has a class in each row if the model is conditional.
   // kInvalidArgument: the network's, or data of another shape than it makes.
   static absl::StatusOr<std::unique_ptr<GanEvaluator>> Create(
       const NetworkSpec& network, std::shared_ptr<const Dataset> data,
@@ -46,11 +47,24 @@ class GanEvaluator : public Evaluator {
   // Number of parameters that `generator` arguments have.
   size_t generator_size() const { return parameters_.size(); }
   bool images() const { return example_shape_.size() == 3; }
-  // `count` examples, one after the other.  BatchNorm's statistics are
-  // estimated anew for these parameters first: running ones belong to the
-  // parameters of the steps they were gathered over, not to an average.
+  bool conditional() const { return generator_->conditional(); }
+  // Pixels of an image's side; 2 for points.
+  int side() const { return static_cast<int>(example_shape_.back()); }
+  // `count` examples, one after the other.  BatchNorm's statistics and spectral
+  // norms are estimated anew for these parameters first: running ones belong to
+  // the parameters of the steps they were gathered over, not to an average.
+  // Classes of a conditional generator have the held-out examples' shares, or
+  // equal ones without data.
   absl::StatusOr<std::vector<float>> Generate(std::span<const float> generator,
                                               RngKey key, int count);
+  // One example for each label; of a conditional generator.
+  absl::StatusOr<std::vector<float>> GenerateOf(
+      std::span<const int64_t> labels, std::span<const float> generator,
+      RngKey key);
+  // WriteSamples() of one class; the labels that a model knows are below
+  // `classes`.  kInvalidArgument: another label, or an unconditional model.
+  absl::Status WriteSamplesOf(int64_t label, std::span<const float> generator,
+                              RngKey key, const std::string& path);
   // The held-out examples, the first `at_most` of them.  kFailedPrecondition
   // if there are none.
   absl::StatusOr<std::vector<float>> HeldOut(int64_t at_most) const;
@@ -58,16 +72,20 @@ class GanEvaluator : public Evaluator {
  private:
   GanEvaluator(std::unique_ptr<Network> generator,
                std::vector<int64_t> example_shape,
-               std::shared_ptr<const Dataset> data, int latent, int samples,
-               int threads);
+               std::shared_ptr<const Dataset> data, const NetworkSpec& network,
+               int samples, int threads);
   absl::Status Adopt(std::span<const float> generator, RngKey key);
+  // Labels of `count` examples for a score.
+  std::vector<int64_t> LabelsForScore(int count) const;
+  absl::Status WriteGrid(std::span<const float> images,
+                         const std::string& path) const;
   absl::StatusOr<Features> FeaturesOf(std::span<const float> examples) const;
   size_t example_size() const;
 
   const std::unique_ptr<Network> generator_;
   const std::vector<int64_t> example_shape_;
   const std::shared_ptr<const Dataset> data_;  // may be null
-  const int latent_, samples_, threads_;
+  const int latent_, classes_, samples_, threads_;
   const std::unique_ptr<FeatureExtractor> extractor_;
   std::vector<float> parameters_, statistics_;
   Features real_;  // of the held-out examples, once a score has needed them

@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/addcmul.h>
 #include <ATen/ops/batch_norm.h>
 #include <ATen/ops/conv_transpose2d.h>
 #include <ATen/ops/linear.h>
@@ -29,6 +30,30 @@ Initial Glorot(int64_t fan_in, int64_t fan_out, double gain) {
   return {Initial::Kind::kUniform, 0,
           gain * std::sqrt(6.0 / static_cast<double>(fan_in + fan_out))};
 }
+
+namespace {
+
+// `mean` and `variance` are statistics of the table, or -1 without running
+// ones.
+at::Tensor Normalized(const at::Tensor& x,
+                      const std::optional<at::Tensor>& scale,
+                      const std::optional<at::Tensor>& shift,
+                      const TensorTable& table, int mean, int variance,
+                      const Normalization& n) {
+  const bool from_batch = mean < 0 || n.source == Normalization::Source::kBatch;
+  std::optional<at::Tensor> running_mean, running_variance;
+  // Without running statistics, or with a momentum of 0, libtorch is given
+  // none, so it writes to none.
+  if (mean >= 0 && (!from_batch || n.momentum > 0)) {
+    running_mean = table.statistic(mean);
+    running_variance = table.statistic(variance);
+  }
+  return at::batch_norm(x, scale, shift, running_mean, running_variance,
+                        from_batch, n.momentum,
+                        /*eps=*/1e-5, /*cudnn_enabled=*/false);
+}
+
+}  // namespace
 
 Linear::Linear(TensorTable& table, const std::string& name, int64_t in,
                int64_t out)
@@ -81,28 +106,44 @@ at::Tensor Conv::operator()(const at::Tensor& x) const {
 
 BatchNorm::BatchNorm(TensorTable& table, const std::string& name,
                      int64_t channels, const Initial& scale, bool running)
+    : BatchNorm(table, name, channels, scale, running, Names()) {}
+
+BatchNorm::BatchNorm(TensorTable& table, const std::string& name,
+                     int64_t channels, const Initial& scale, bool running,
+                     const Names& names)
     : table_(table),
-      scale_(table.AddParameter(name + ".weight", {channels}, scale)),
-      shift_(table.AddParameter(name + ".bias", {channels}, Zero())) {
+      scale_(table.AddParameter(name + "." + names.scale, {channels}, scale)),
+      shift_(table.AddParameter(name + "." + names.shift, {channels}, Zero())) {
   if (!running) return;
-  mean_ = table.AddStatistic(name + ".running_mean", channels, 0);
-  variance_ = table.AddStatistic(name + ".running_var", channels, 1);
+  mean_ = table.AddStatistic(name + ".running_mean", channels, Zero());
+  variance_ = table.AddStatistic(name + ".running_var", channels, One());
 }
 
 at::Tensor BatchNorm::operator()(const at::Tensor& x,
                                  const Normalization& n) const {
-  const bool from_batch =
-      mean_ < 0 || n.source == Normalization::Source::kBatch;
-  std::optional<at::Tensor> mean, variance;
-  // Without running statistics, or with a momentum of 0, libtorch is given
-  // none, so it writes to none.
-  if (mean_ >= 0 && (!from_batch || n.momentum > 0)) {
-    mean = table_.statistic(mean_);
-    variance = table_.statistic(variance_);
-  }
-  return at::batch_norm(x, table_.parameter(scale_), table_.parameter(shift_),
-                        mean, variance, from_batch, n.momentum,
-                        /*eps=*/1e-5, /*cudnn_enabled=*/false);
+  return Normalized(x, table_.parameter(scale_), table_.parameter(shift_),
+                    table_, mean_, variance_, n);
+}
+
+ConditionalBatchNorm::ConditionalBatchNorm(TensorTable& table,
+                                           const std::string& name,
+                                           int64_t channels, int64_t classes)
+    : table_(table),
+      scale_(table.AddParameter(name + ".gamma", {classes, channels}, One())),
+      shift_(table.AddParameter(name + ".beta", {classes, channels}, Zero())),
+      mean_(table.AddStatistic(name + ".running_mean", channels, Zero())),
+      variance_(table.AddStatistic(name + ".running_var", channels, One())) {}
+
+at::Tensor ConditionalBatchNorm::operator()(const at::Tensor& x,
+                                            const at::Tensor& labels,
+                                            const Normalization& n) const {
+  const auto of_label = [&](int index) {
+    return table_.parameter(index).index_select(0, labels).view(
+        {x.size(0), x.size(1), 1, 1});
+  };
+  return at::addcmul(of_label(shift_),
+                     Normalized(x, {}, {}, table_, mean_, variance_, n),
+                     of_label(scale_));
 }
 
 at::Tensor Upsample(const at::Tensor& x) {

@@ -22,12 +22,14 @@ Initial LeCun(int64_t fan_in);
 // AISTATS 2010.
 Initial Glorot(int64_t fan_in, int64_t fan_out, double gain = 1);
 
-// The statistics with which BatchNorm normalises, and whether it keeps them.
+// The statistics with which a pass normalises, and whether it keeps them.
 struct Normalization {
   enum class Source { kBatch, kRunning };
-  Source source = Source::kBatch;
+  Source source = Source::kBatch;  // of BatchNorm
   // Weight of a batch's statistics in the running ones; 0 leaves those alone.
   double momentum = 0;
+  // Whether spectral normalisation keeps its step of the power iteration.
+  bool keep_power_iteration = false;
 };
 
 // y = x·weightᵀ + bias, over rows.
@@ -69,15 +71,36 @@ class Conv {
 // Ioffe and Szegedy, ICML 2015, epsilon 1e-5.
 class BatchNorm {
  public:
+  // The last parts of its tensors' names.
+  struct Names {
+    const char *scale = "weight", *shift = "bias";
+  };
   // Without `running` there are no statistics to remember, and every batch is
   // normalised with its own: a discriminator is never used otherwise.
   BatchNorm(TensorTable& table, const std::string& name, int64_t channels,
             const Initial& scale = One(), bool running = true);
+  BatchNorm(TensorTable& table, const std::string& name, int64_t channels,
+            const Initial& scale, bool running, const Names& names);
   at::Tensor operator()(const at::Tensor& x, const Normalization& n) const;
 
  private:
   const TensorTable& table_;
   int scale_, shift_, mean_ = -1, variance_ = -1;
+};
+
+// BatchNorm whose scale and shift are those of each example's class (Dumoulin
+// et al., ICLR 2017): `name`.gamma and `name`.beta [classes, channels].
+class ConditionalBatchNorm {
+ public:
+  ConditionalBatchNorm(TensorTable& table, const std::string& name,
+                       int64_t channels, int64_t classes);
+  // Labels [N] are 64-bit integers below `classes`.
+  at::Tensor operator()(const at::Tensor& x, const at::Tensor& labels,
+                        const Normalization& n) const;
+
+ private:
+  const TensorTable& table_;
+  int scale_, shift_, mean_, variance_;
 };
 
 // Images [N, C, H, W] to [N, C, 2H, 2W], every pixel four times.

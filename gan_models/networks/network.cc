@@ -8,9 +8,11 @@
 #include <cmath>
 #include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
 #include "gan_models/gan_spec.h"
 #include "gan_models/networks/layers.h"
+#include "gan_models/networks/sagan.h"
 #include "gan_models/networks/twice_differentiable.h"
 
 namespace gossamer {
@@ -37,7 +39,7 @@ class UpGenerator : public Network {
         norm3_(tensors(), "norm3", w / 2),
         conv4_(tensors(), "conv4", w / 2, 3, {}) {}
 
-  at::Tensor Forward(const at::Tensor& z,
+  at::Tensor Forward(const at::Tensor& z, const at::Tensor&,
                      const Normalization& n) const override {
     at::Tensor h = AsImages(linear_(z), 4 * width_, 4);
     h = at::relu(norm0_(h, n));
@@ -72,7 +74,8 @@ class UpDiscriminator : public Network {
         conv3_(tensors(), "conv3", 2 * w, 4 * w, kHalveBias),
         linear_(tensors(), "linear", 4 * w * 4 * 4, 1) {}
 
-  at::Tensor Forward(const at::Tensor& x, const Normalization&) const override {
+  at::Tensor Forward(const at::Tensor& x, const at::Tensor&,
+                     const Normalization&) const override {
     at::Tensor h = LeakyRelu(conv1_(ChannelsLast(x)));
     h = LeakyRelu(conv2_(h));
     h = LeakyRelu(conv3_(h));
@@ -129,7 +132,7 @@ class ResNetGenerator : public Network {
         norm_(tensors(), "norm", w),
         conv_(ResConv(tensors(), "conv", w, 3, 3, false)) {}
 
-  at::Tensor Forward(const at::Tensor& z,
+  at::Tensor Forward(const at::Tensor& z, const at::Tensor&,
                      const Normalization& n) const override {
     at::Tensor h = AsImages(linear_(z), width_, 4);
     h = block3_(block2_(block1_(h, n), n), n);
@@ -171,7 +174,7 @@ class ResNetDiscriminator : public Network {
         block4_(tensors(), "block4", w),
         linear_(tensors(), "linear", w, 1, Glorot(w, 1, 1), Zero()) {}
 
-  at::Tensor Forward(const at::Tensor& in,
+  at::Tensor Forward(const at::Tensor& in, const at::Tensor&,
                      const Normalization&) const override {
     const at::Tensor x = ChannelsLast(in);
     at::Tensor h = MeanPool(conv2_(Relu(conv1_(x)))) + shortcut1_(MeanPool(x));
@@ -212,7 +215,7 @@ class DcganGenerator : public Network {
         norm3_(tensors(), "norm3", w, Normal(0.02, 1)),
         conv4_(tensors(), "conv4", w, 3, kDouble, Normal(0.02), Zero()) {}
 
-  at::Tensor Forward(const at::Tensor& z,
+  at::Tensor Forward(const at::Tensor& z, const at::Tensor&,
                      const Normalization& n) const override {
     // Latents are pictures of one pixel, which the first convolution makes four
     // pixels wide.
@@ -250,7 +253,7 @@ class DcganDiscriminator : public Network {
     norm3_.emplace(tensors(), "norm3", 4 * w, Normal(0.02, 1), false);
   }
 
-  at::Tensor Forward(const at::Tensor& x,
+  at::Tensor Forward(const at::Tensor& x, const at::Tensor&,
                      const Normalization& n) const override {
     at::Tensor h = conv2_(LeakyRelu(conv1_(ChannelsLast(x))));
     if (norm2_) h = (*norm2_)(h, n);
@@ -275,7 +278,8 @@ class Mlp : public Network {
         linear3_(tensors(), "linear3", width, width),
         linear4_(tensors(), "linear4", width, out) {}
 
-  at::Tensor Forward(const at::Tensor& x, const Normalization&) const override {
+  at::Tensor Forward(const at::Tensor& x, const at::Tensor&,
+                     const Normalization&) const override {
     // Leaky, so that a unit that is negative for all inputs still has a
     // gradient.
     at::Tensor h = LeakyRelu(linear1_(x));
@@ -293,13 +297,14 @@ class Mlp : public Network {
 
 std::vector<int64_t> ExampleShape(const NetworkSpec& spec) {
   if (spec.model == "mlp") return {2};
-  return {3, 32, 32};
+  return {3, spec.resolution, spec.resolution};
 }
 
 absl::StatusOr<std::unique_ptr<Network>> Network::Create(
     Player player, const NetworkSpec& spec) {
   GOSSAMER_RETURN_IF_ERROR(
-      ProblemsOfNetwork(spec.model, spec.width, spec.latent).ToStatus());
+      ProblemsOfNetwork(spec.model, spec.width, spec.latent, spec.resolution)
+          .ToStatus());
   const int64_t w = spec.width, latent = spec.latent;
   const bool generator = player == Player::kGenerator;
   if (spec.model == "up") {
@@ -314,6 +319,18 @@ absl::StatusOr<std::unique_ptr<Network>> Network::Create(
     if (generator) return std::make_unique<DcganGenerator>(w, latent);
     return std::make_unique<DcganDiscriminator>(w,
                                                 spec.discriminator_batch_norm);
+  }
+  if (spec.model == "sagan") {
+    if (spec.classes < 1) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "model sagan for ", spec.classes, " classes; it needs one or more"));
+    }
+    const SaganShape shape = {.width = w,
+                              .latent = latent,
+                              .resolution = spec.resolution,
+                              .classes = spec.classes};
+    return generator ? MakeSaganGenerator(shape)
+                     : MakeSaganDiscriminator(shape);
   }
   constexpr int64_t kPlane = 2;  // mlp, the last of ModelNames
   if (generator) return std::make_unique<Mlp>(player, latent, w, kPlane);

@@ -41,6 +41,28 @@ std::vector<at::Tensor> Views(const std::vector<Segment>& segments,
   return views;
 }
 
+void Draw(RngKey key, const std::vector<Segment>& segments,
+          const std::vector<Initial>& initials, std::span<float> vector) {
+  size_t offset = 0;
+  for (size_t i = 0; i < segments.size(); ++i) {
+    const Initial& initial = initials[i];
+    // The key is of the tensor's name, so that a layer that is added elsewhere
+    // changes no other tensor's first values.
+    const RngKey draw = key.Fold(segments[i].name);
+    const auto out = vector.subspan(offset, Count(segments[i].shape));
+    for (size_t j = 0; j < out.size(); ++j) {
+      double u = 0;
+      if (initial.kind == Initial::Kind::kUniform) {
+        u = 2 * draw.Uniform(j) - 1;
+      } else if (initial.kind == Initial::Kind::kNormal) {
+        u = draw.Gaussian(j);
+      }
+      out[j] = static_cast<float>(initial.center + initial.spread * u);
+    }
+    offset += out.size();
+  }
+}
+
 }  // namespace
 
 TensorTable::TensorTable(Player player)
@@ -58,7 +80,7 @@ int TensorTable::AddParameter(const std::string& name,
 }
 
 int TensorTable::AddStatistic(const std::string& name, int64_t channels,
-                              float initial) {
+                              const Initial& initial) {
   statistic_count_ += static_cast<size_t>(channels);
   statistics_.push_back({FullName(player_, name), player_, {channels}, {}});
   initial_statistics_.push_back(initial);
@@ -66,34 +88,13 @@ int TensorTable::AddStatistic(const std::string& name, int64_t channels,
 }
 
 void TensorTable::Initialize(uint64_t seed, std::span<float> parameters) const {
-  const RngKey key = RngKey(seed).Fold("initial parameters");
-  size_t offset = 0;
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    const Initial& initial = initials_[i];
-    // The key is of the tensor's name, so that a layer that is added elsewhere
-    // changes no other tensor's first values.
-    const RngKey draw = key.Fold(parameters_[i].name);
-    const auto out = parameters.subspan(offset, Count(parameters_[i].shape));
-    for (size_t j = 0; j < out.size(); ++j) {
-      double u = 0;
-      if (initial.kind == Initial::Kind::kUniform) {
-        u = 2 * draw.Uniform(j) - 1;
-      } else if (initial.kind == Initial::Kind::kNormal) {
-        u = draw.Gaussian(j);
-      }
-      out[j] = static_cast<float>(initial.center + initial.spread * u);
-    }
-    offset += out.size();
-  }
+  Draw(RngKey(seed).Fold("initial parameters"), parameters_, initials_,
+       parameters);
 }
 
 void TensorTable::InitializeStatistics(std::span<float> statistics) const {
-  size_t offset = 0;
-  for (size_t i = 0; i < statistics_.size(); ++i) {
-    const auto out = statistics.subspan(offset, Count(statistics_[i].shape));
-    std::fill(out.begin(), out.end(), initial_statistics_[i]);
-    offset += out.size();
-  }
+  Draw(RngKey(0).Fold("initial statistics"), statistics_, initial_statistics_,
+       statistics);
 }
 
 void TensorTable::Bind(std::span<float> parameters, std::span<float> gradients,

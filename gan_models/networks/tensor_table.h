@@ -42,8 +42,10 @@ class TensorTable {
   // player's name becomes the first part of the segment's.
   int AddParameter(const std::string& name, std::vector<int64_t> shape,
                    const Initial& initial);
-  // Declares a running mean or variance of `channels` floats.
-  int AddStatistic(const std::string& name, int64_t channels, float initial);
+  // Declares a statistic of `channels` floats: a running mean or variance, or
+  // the vector of a power iteration.
+  int AddStatistic(const std::string& name, int64_t channels,
+                   const Initial& initial);
 
   // In the order of the flat vector; offsets are not set.
   const std::vector<Segment>& parameters() const { return parameters_; }
@@ -53,6 +55,7 @@ class TensorTable {
 
   // First values: a function of the seed alone, the same for all peers.
   void Initialize(uint64_t seed, std::span<float> parameters) const;
+  // First values of no run's seed.
   void InitializeStatistics(std::span<float> statistics) const;
 
   // Makes the tensors views of the vectors, which must outlive the table:
@@ -71,8 +74,7 @@ class TensorTable {
   struct Bound;
   const Player player_;
   std::vector<Segment> parameters_, statistics_;
-  std::vector<Initial> initials_;
-  std::vector<float> initial_statistics_;
+  std::vector<Initial> initials_, initial_statistics_;
   size_t parameter_count_ = 0, statistic_count_ = 0;
   std::unique_ptr<Bound> bound_;
 };

@@ -28,8 +28,13 @@ absl::StatusOr<std::string> DataFolder(const RunConfig& config,
   const std::string folder = flag.empty() ? own : flag;
   const std::string advice =
       digits ? "fetch them with: deploy/digits.sh"
-      : name == "emoji-32"
-          ? "make them with: gossamer-models render-emoji --out data/emoji-32"
+      : name.starts_with("emoji-")
+          ? absl::StrCat(
+                "make them with: gossamer-models render-emoji --out "
+                "data/",
+                name,
+                name == "emoji-32" ? ""
+                                   : absl::StrCat(" --size ", name.substr(6)))
           : absl::StrCat("unpack the binary version of ", name,
                          " and pass its folder");
   if (folder.empty()) {

@@ -41,10 +41,6 @@ int RunEvaluate(const Options& options) {
   };
   // A data set that is drawn from a formula has no folder.
   if (!data->empty()) add("--data", *data);
-  // Held-out examples of other classes would be scored as missing.
-  for (const std::string& name : config.game().gan().data().classes()) {
-    add("--classes", name);
-  }
   add("--samples",
       // As many as the run's own evaluations take, because a score depends on
       // the number of samples.

@@ -63,10 +63,17 @@ absl::StatusOr<std::vector<std::string>> ModelsCommand(
         {"--width",
          absl::StrCat(student ? votes.student_width() : gan.width())},
         {"--latent", absl::StrCat(student ? votes.latent() : gan.latent())},
+        {"--resolution", absl::StrCat(gan.resolution())},
         {"--loss", gan.loss()},
         {"--data-name", gan.data().name()}}) {
     argv.push_back(flag);
     argv.push_back(value);
+  }
+  // A conditional model has as many classes as were chosen, and held-out
+  // examples of others would be scored as missing.
+  for (const std::string& name : gan.data().classes()) {
+    argv.push_back("--classes");
+    argv.push_back(name);
   }
   if (choice.raw) argv.push_back("--raw");
   return argv;

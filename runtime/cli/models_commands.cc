@@ -15,10 +15,13 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "algorithms/base/status_macros.h"
 #include "gan_models/compute.h"
+#include "gan_models/data/cifar_files.h"
 #include "gan_models/data/dataset.h"
 #include "gan_models/data/digits.h"
 #include "gan_models/datalens/datalens_game.h"
@@ -36,6 +39,8 @@ NetworkSpec NetworkOf(const GanSpec& spec) {
   return {.model = spec.model,
           .width = spec.width,
           .latent = spec.latent,
+          .resolution = spec.resolution,
+          .classes = ClassCount(spec.data),
           // A gradient penalty is of single examples, which batch normalisation
           // would mix (Gulrajani and others, 2017).
           .discriminator_batch_norm = spec.loss != "wgan-gp"};
@@ -45,8 +50,8 @@ NetworkSpec NetworkOf(const GanSpec& spec) {
 std::string Stamp(const EmojiSpec& spec) {
   std::error_code error;
   const char* const backgrounds[] = {"white", "pastel", "mixed"};
-  return absl::StrCat("emoji-32 format 1\nfont ", spec.font, " of ",
-                      std::filesystem::file_size(spec.font, error),
+  return absl::StrCat("emoji-", spec.side, " format 1\nfont ", spec.font,
+                      " of ", std::filesystem::file_size(spec.font, error),
                       " bytes\nlist ", spec.list, " of ",
                       std::filesystem::file_size(spec.list, error), " bytes\n",
                       spec.train_per_class, " + ", spec.held_out_per_class,
@@ -177,12 +182,12 @@ absl::StatusOr<Comparison> Extract(const EvaluateSpec& spec,
   GOSSAMER_ASSIGN_OR_RETURN(
       const std::vector<float> real,
       evaluator.HeldOut(std::numeric_limits<int64_t>::max()));
-  GOSSAMER_ASSIGN_OR_RETURN(c.real, extractor->Extract(real));
+  GOSSAMER_ASSIGN_OR_RETURN(c.real, extractor->Extract(real, evaluator.side()));
   GOSSAMER_ASSIGN_OR_RETURN(
       const std::vector<float> fake,
       evaluator.Generate(generator, RngKey(spec.seed).Fold("evaluate"),
                          spec.gan.evaluation_samples));
-  GOSSAMER_ASSIGN_OR_RETURN(c.fake, extractor->Extract(fake));
+  GOSSAMER_ASSIGN_OR_RETURN(c.fake, extractor->Extract(fake, evaluator.side()));
   return c;
 }
 
@@ -243,14 +248,41 @@ absl::StatusOr<nlohmann::ordered_json> GanScores(const EvaluateSpec& spec) {
   return scores;
 }
 
+// The label of a class by its name or number in the data set.
+absl::StatusOr<int64_t> LabelOf(const std::string& of_class,
+                                const DataSpec& spec) {
+  int number = -1;
+  const bool is_number = absl::SimpleAtoi(of_class, &number);
+  const auto classes = ReadClasses(spec.name, spec.path, spec.classes);
+  if (!classes.ok()) {
+    // All classes count from 0 as they do in files that are not at hand.
+    if (is_number && spec.classes.empty()) return number;
+    return classes.status();
+  }
+  std::vector<std::string> known;
+  for (const ImageClass& c : *classes) {
+    // A name goes before a number: a class may be called by digits.
+    if (c.name == of_class) return static_cast<int64_t>(known.size());
+    known.push_back(absl::StrCat(c.number, " ", c.name));
+  }
+  for (size_t label = 0; label < classes->size(); ++label) {
+    if (is_number && (*classes)[label].number == number) {
+      return static_cast<int64_t>(label);
+    }
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--class ", of_class,
+                   " is none of the model's: ", absl::StrJoin(known, ", ")));
+}
+
 }  // namespace
 
 absl::Status RenderEmojiTo(const std::string& folder, const EmojiSpec& spec) {
-  const std::string stamp_path = folder + "/emoji-32.txt";
+  const std::string name = absl::StrCat("emoji-", spec.side);
+  const std::string stamp_path = absl::StrCat(folder, "/", name, ".txt");
   const std::string stamp = Stamp(spec);
   std::error_code error;
-  if (ReadText(stamp_path) == stamp &&
-      ReadImages("emoji-32", folder, {}).ok()) {
+  if (ReadText(stamp_path) == stamp && ReadImages(name, folder, {}).ok()) {
     std::cout << folder << " is complete\n";
     return absl::OkStatus();
   }
@@ -259,8 +291,11 @@ absl::Status RenderEmojiTo(const std::string& folder, const EmojiSpec& spec) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot make the folder ", folder, ": ", error.message()));
   }
-  // A folder that is being made has no stamp.
-  std::filesystem::remove(stamp_path, error);
+  // A folder that is being made has no stamp, nor that of another size.
+  for (const char* size : {"32", "64", "128"}) {
+    std::filesystem::remove(absl::StrCat(folder, "/emoji-", size, ".txt"),
+                            error);
+  }
   const bool terminal = isatty(STDERR_FILENO) != 0;
   const auto progress = [&](int done, int of) {
     // A line that is written over is of use on a terminal only.
@@ -281,6 +316,12 @@ absl::Status RenderEmojiTo(const std::string& folder, const EmojiSpec& spec) {
 }
 
 absl::Status Sample(const SampleSpec& spec) {
+  if (!spec.of_class.empty() && !IsConditional(spec.gan.model)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--class ", spec.of_class, ": model ", spec.gan.model,
+                     " is not conditional, so it has no classes to choose "
+                     "from; sagan has"));
+  }
   if (spec.gan.model == kStudent) {
     GOSSAMER_ASSIGN_OR_RETURN(const LoadedStudent student,
                               LoadStudent(spec.gan, spec.files));
@@ -295,8 +336,15 @@ absl::Status Sample(const SampleSpec& spec) {
   }
   GOSSAMER_ASSIGN_OR_RETURN(const auto loaded, Load(spec, std::move(data)));
   const auto& [evaluator, generator] = loaded;
-  GOSSAMER_RETURN_IF_ERROR(evaluator->WriteSamples(
-      generator, RngKey(spec.seed).Fold("samples"), spec.out));
+  const RngKey key = RngKey(spec.seed).Fold("samples");
+  if (spec.of_class.empty()) {
+    GOSSAMER_RETURN_IF_ERROR(evaluator->WriteSamples(generator, key, spec.out));
+  } else {
+    GOSSAMER_ASSIGN_OR_RETURN(const int64_t label,
+                              LabelOf(spec.of_class, spec.gan.data));
+    GOSSAMER_RETURN_IF_ERROR(
+        evaluator->WriteSamplesOf(label, generator, key, spec.out));
+  }
   std::cout << spec.out << "\n";
   return absl::OkStatus();
 }
@@ -322,7 +370,8 @@ absl::Status Export(const ExportSpec& spec) {
   view.metadata = {{"format", "pt"},
                    {"model", spec.gan.model},
                    {"width", absl::StrCat(spec.gan.width)},
-                   {"latent", absl::StrCat(spec.gan.latent)}};
+                   {"latent", absl::StrCat(spec.gan.latent)},
+                   {"resolution", absl::StrCat(spec.gan.resolution)}};
   for (const Segment& s : layout.segments()) {
     view.floats.push_back(
         {s.name, s.shape,

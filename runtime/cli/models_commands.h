@@ -15,8 +15,8 @@
 
 namespace gossamer {
 
-// Renders emoji-32 into `folder` (made if missing), unless a whole one with the
-// same settings exists.
+// Renders emoji-32, or that of another size, into `folder` (made if missing),
+// unless a whole one with the same settings exists.
 absl::Status RenderEmojiTo(const std::string& folder, const EmojiSpec& spec);
 
 struct GeneratorFiles {
@@ -30,6 +30,9 @@ struct SampleSpec {
   GanSpec gan;
   GeneratorFiles files;
   std::string out;
+  // The class of a conditional model that all samples are of, by name or
+  // number; empty: some of each.
+  std::string of_class;
   uint64_t seed = 1;
   int threads = 1;
 };

@@ -21,14 +21,21 @@ OptionRules Shown() { return {.show_default = true}; }
 
 void AddModelFlags(Command& command, GanSpec& spec) {
   command.AddOption("--model", &spec.model,
-                    "up, wgan-gp-resnet, dcgan, mlp, datalens", Shown());
+                    "up, wgan-gp-resnet, dcgan, sagan, mlp, datalens", Shown());
   command.AddOption("--width", &spec.width,
                     "the run's game.gan.width, or student_width", Shown());
   command.AddOption("--latent", &spec.latent, "the run's game.gan.latent",
                     Shown());
+  command.AddOption("--resolution", &spec.resolution,
+                    "the run's game.gan.resolution", Shown());
   command.AddOption("--loss", &spec.loss, "the run's game.gan.loss", Shown());
   command.AddOption("--data-name", &spec.data.name,
-                    "emoji-32, cifar-10, cifar-100, gaussian-mixture", Shown());
+                    "emoji-32, emoji-64, emoji-128, cifar-10, cifar-100, "
+                    "gaussian-mixture",
+                    Shown());
+  command.AddOption("--data", &spec.data.path, "folder of the data files");
+  command.AddOption("--classes", &spec.data.classes,
+                    "the run's game.gan.data.classes; none: all");
 }
 
 void AddFileFlags(Command& command, GeneratorFiles& files) {
@@ -74,9 +81,11 @@ int Render(Flags& f) {
 void AddRender(Command& program, Flags& f) {
   Command& c = program.AddCommand(
       {.name = "render-emoji",
-       .about = "Make the data set emoji-32 from the emoji font",
+       .about = "Make emoji-32, emoji-64 or emoji-128 from the emoji font",
        .run = [&f] { return Render(f); }});
   c.AddOption("--out", &f.folder, "folder of the files", {.required = true});
+  c.AddOption("--size", &f.emoji.side, "pixels of a side: 32, 64 or 128",
+              Shown());
   c.AddOption("--images", &f.emoji.train_per_class,
               "training images per class, a multiple of 5; a fifth as many "
               "are held out",
@@ -96,6 +105,10 @@ void AddSample(Command& program, Flags& f) {
   AddFileFlags(c, f.sample.files);
   c.AddOption("--out", &f.sample.out, "the picture", {.required = true});
   AddModelFlags(c, f.sample.gan);
+  c.AddOption("--class", &f.sample.of_class,
+              "the class of all samples, by name or number, of a model with "
+              "classes; none: some of each",
+              {.value_name = "NAME|N"});
   c.AddOption("--seed", &f.sample.seed, "of the latent vectors", Shown());
   c.AddOption("--threads", &f.sample.threads, "of libtorch", Shown());
 }
@@ -117,9 +130,6 @@ void AddEvaluate(Command& program, Flags& f) {
        .run = [&f] { return Report(Evaluate(f.evaluate)); }});
   AddFileFlags(c, f.evaluate.files);
   AddModelFlags(c, f.evaluate.gan);
-  c.AddOption("--data", &f.evaluate.gan.data.path, "folder of the data files");
-  c.AddOption("--classes", &f.evaluate.gan.data.classes,
-              "only these classes, by name or number");
   c.AddOption("--samples", &f.evaluate.gan.evaluation_samples,
               "generated examples", Shown());
   c.AddOption("--inception", &f.evaluate.inception,

@@ -17,12 +17,14 @@ namespace {
 constexpr char kExamples[] = R"(examples:
   gossamer sample --run runs/quickstart                  # of the mean of all peers
   gossamer sample --run runs/quickstart --of 2 --seed 7 --out two.png
+  gossamer sample --run runs/sagan_emoji32 --class hand  # of a model with classes
 
 Uses the newest checkpoint: of the peer, or that all peers have.)";
 
 struct Options {
   ModelChoice choice;
   std::string out = "grid.png";
+  std::string of_class;
   uint64_t seed = 1;
 };
 
@@ -34,6 +36,16 @@ int RunSample(const Options& options) {
        {std::string("--out"), options.out, std::string("--seed"),
         absl::StrCat(options.seed)}) {
     argv->push_back(word);
+  }
+  if (!options.of_class.empty()) {
+    argv->push_back("--class");
+    argv->push_back(options.of_class);
+    // Names of classes stand beside the data.
+    if (const std::string& data = config.game().gan().data().path();
+        !data.empty()) {
+      argv->push_back("--data");
+      argv->push_back(data);
+    }
   }
   const absl::StatusOr<int> code = RunToEnd(*argv);
   if (!code.ok()) return Complain("sample", code.status());
@@ -55,6 +67,10 @@ void AddSample(Command& program) {
   AddModelChoice(command, options->choice);
   command.AddOption("--out", &options->out, "the picture",
                     {.show_default = true, .value_name = "PNG"});
+  command.AddOption("--class", &options->of_class,
+                    "the class of all samples, by name or number, of a model "
+                    "with classes; some of each if not given",
+                    {.value_name = "NAME|N"});
   command.AddOption("--seed", &options->seed, "of the latent vectors",
                     {.show_default = true});
 }

@@ -64,6 +64,7 @@ GanSpec GanSpecOf(const RunConfig& config) {
   GanSpec spec;
   spec.model = gan.model();
   spec.width = static_cast<int>(gan.width());
+  spec.resolution = static_cast<int>(gan.resolution());
   spec.latent = static_cast<int>(gan.latent());
   spec.loss = gan.loss();
   spec.gradient_penalty = gan.gradient_penalty();

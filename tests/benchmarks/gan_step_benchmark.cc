@@ -100,11 +100,11 @@ class UsualStep {
 
   void Run(RngKey key, bool shared) {
     const auto score = [this](const at::Tensor& x) {
-      return discriminator_->Forward(x, Normalization{});
+      return discriminator_->Forward(x, {}, Normalization{});
     };
     std::vector<float> images(spec_.batch * ExampleSize(*data_));
     std::vector<float> latents(spec_.batch * spec_.latent), alpha(spec_.batch);
-    data_->FillBatch(key.Fold("data"), images);
+    data_->FillBatch(key.Fold("data"), images, {});
     key.Fold("latent").FillGaussian(latents);
     for (size_t i = 0; i < alpha.size(); ++i) {
       alpha[i] = static_cast<float>(key.Fold("penalty").Uniform(i));
@@ -115,7 +115,7 @@ class UsualStep {
                                 .contiguous(at::MemoryFormat::ChannelsLast);
     const auto generate = [&](double momentum) {
       return generator_->Forward(
-          at::from_blob(latents.data(), {spec_.batch, spec_.latent}),
+          at::from_blob(latents.data(), {spec_.batch, spec_.latent}), {},
           {.momentum = momentum});
     };
     at::Tensor fake, constant;

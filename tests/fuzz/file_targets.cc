@@ -77,8 +77,9 @@ void Cifar(Bytes input) {
   for (const char* format : {"cifar-10", "cifar-100", "emoji-32"}) {
     const auto images = ReadImages(format, Folder(), {});
     if (!images.ok()) continue;
-    Require(images->train.pixels.size() == images->train.size() * kImageBytes,
-            "every label has an image");
+    Require(
+        images->train.pixels.size() == images->train.size() * ImageBytes(32),
+        "every label has an image");
   }
 }
 

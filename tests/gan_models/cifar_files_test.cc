@@ -50,6 +50,43 @@ TEST(CifarFilesTest, KeepsOnlyTheClassesAskedForByNameOrNumber) {
   EXPECT_EQ(read->test.image(1)[0], 7);
 }
 
+TEST(CifarFilesTest, LargerImagesHaveTheSameFormat) {
+  const TemporaryFolder folder;
+  ImageData data = SmallData(10, 5);
+  for (ImageSet* set : {&data.train, &data.test}) {
+    set->side = 64;
+    set->pixels.resize(set->size() * ImageBytes(64));
+    for (size_t i = 0; i < set->pixels.size(); ++i) {
+      set->pixels[i] = static_cast<uint8_t>(i % 251);
+    }
+  }
+  ASSERT_TRUE(WriteCifar10(folder.path(), data).ok());
+  const auto read = ReadImages("emoji-64", folder.path(), {});
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->train.side, 64);
+  EXPECT_EQ(read->train.pixels, data.train.pixels);
+  EXPECT_EQ(read->test.labels, data.test.labels);
+  // Files of one size are no whole number of images of another.
+  EXPECT_EQ(ReadImages("emoji-128", folder.path(), {}).status().code(),
+            absl::StatusCode::kDataLoss);
+}
+
+TEST(CifarFilesTest, ClassesAreReadWithoutImages) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(WriteCifar10(folder.path(), SmallData(50, 20)).ok());
+  const auto chosen = ReadClasses("cifar-10", folder.path(), {"7", "three"});
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  ASSERT_EQ(chosen->size(), 2u);
+  EXPECT_EQ((*chosen)[0].number, 3);
+  EXPECT_EQ((*chosen)[1].name, "seven");
+  const auto emoji = ReadClasses("emoji-64", "", {});
+  ASSERT_TRUE(emoji.ok()) << emoji.status();
+  EXPECT_EQ(emoji->size(), 10u);
+  EXPECT_EQ((*emoji)[0].name, "face");
+  EXPECT_EQ(ReadClasses("cifar-10", "/no/folder", {}).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
 TEST(CifarFilesTest, UnknownClassNamesTheKnown) {
   const TemporaryFolder folder;
   ASSERT_TRUE(WriteCifar10(folder.path(), SmallData(50, 20)).ok());
@@ -115,7 +152,7 @@ TEST(CifarFilesTest, Cifar100TakesTheFineLabel) {
     std::ofstream file(folder / name, std::ios::binary);
     for (int i = 0; i < records; ++i) {
       file.put(19).put(static_cast<char>(i % 100));
-      file << std::string(kImageBytes, static_cast<char>(i % 100));
+      file << std::string(ImageBytes(32), static_cast<char>(i % 100));
     }
   };
   write("train.bin", 50000);
@@ -124,7 +161,7 @@ TEST(CifarFilesTest, Cifar100TakesTheFineLabel) {
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->train.size(), 500u);
   EXPECT_EQ(read->test.size(), 100u);
-  EXPECT_EQ(read->train.image(0)[kImageBytes - 1], 42);
+  EXPECT_EQ(read->train.image(0)[ImageBytes(32) - 1], 42);
 }
 
 }  // namespace

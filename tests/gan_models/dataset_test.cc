@@ -17,6 +17,7 @@ namespace gossamer {
 namespace {
 
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 void ExpectPartition(const std::vector<std::vector<int>>& shards, int size) {
@@ -114,10 +115,10 @@ TEST_F(ImageDatasetTest, EachImageIsInOneShard) {
     const auto data = Dataset::Open(spec_, rank, 4, 1);
     ASSERT_TRUE(data.ok()) << data.status();
     // Pixel 0 holds the image's number; so many draws reach the whole shard.
-    std::vector<float> batch(2000 * kImageBytes);
-    (*data)->FillBatch(RngKey(rank), batch);
+    std::vector<float> batch(2000 * ImageBytes(32));
+    (*data)->FillBatch(RngKey(rank), batch, {});
     std::set<int> mine;
-    for (size_t i = 0; i < batch.size(); i += kImageBytes) {
+    for (size_t i = 0; i < batch.size(); i += ImageBytes(32)) {
       mine.insert(static_cast<int>(std::floor((batch[i] + 1) * 128)));
     }
     EXPECT_EQ(mine.size(), 25u);
@@ -129,11 +130,11 @@ TEST_F(ImageDatasetTest, EachImageIsInOneShard) {
 TEST_F(ImageDatasetTest, ValuesLieInTheirQuantum) {
   const auto data = Dataset::Open(spec_, 0, 1, 1);
   ASSERT_TRUE(data.ok());
-  std::vector<float> a(16 * kImageBytes), b(a.size());
-  (*data)->FillBatch(RngKey(1), a);
-  (*data)->FillBatch(RngKey(1), b);
+  std::vector<float> a(16 * ImageBytes(32)), b(a.size());
+  (*data)->FillBatch(RngKey(1), a, {});
+  (*data)->FillBatch(RngKey(1), b, {});
   EXPECT_EQ(a, b);
-  (*data)->FillBatch(RngKey(2), b);
+  (*data)->FillBatch(RngKey(2), b, {});
   EXPECT_NE(a, b);
   double noise = 0;
   for (float v : a) {
@@ -152,23 +153,51 @@ TEST_F(ImageDatasetTest, FlipMirrorsHalfOfTheImages) {
   const auto plain = Dataset::Open(spec_, 0, 1, 1);
   ASSERT_TRUE(flipped.ok() && plain.ok());
   constexpr int kImages = 200;
-  std::vector<float> a(kImages * kImageBytes), b(a.size());
-  (*flipped)->FillBatch(RngKey(1), a);
-  (*plain)->FillBatch(RngKey(1), b);
+  std::vector<float> a(kImages * ImageBytes(32)), b(a.size());
+  (*flipped)->FillBatch(RngKey(1), a, {});
+  (*plain)->FillBatch(RngKey(1), b, {});
   const auto level = [](float v) { return std::floor((v + 1) * 128); };
   int mirrored = 0;
   for (size_t i = 0; i < kImages; ++i) {
     bool same = true, mirror = true;
-    for (size_t j = 0; j < kImageBytes; ++j) {
-      const float value = level(a[i * kImageBytes + j]);
+    for (size_t j = 0; j < ImageBytes(32); ++j) {
+      const float value = level(a[i * ImageBytes(32) + j]);
       const size_t row = j / 32 * 32, column = j % 32;
-      same &= value == level(b[i * kImageBytes + j]);
-      mirror &= value == level(b[i * kImageBytes + row + 31 - column]);
+      same &= value == level(b[i * ImageBytes(32) + j]);
+      mirror &= value == level(b[i * ImageBytes(32) + row + 31 - column]);
     }
     EXPECT_TRUE(same || mirror) << i;
     mirrored += mirror ? 1 : 0;
   }
   EXPECT_NEAR(mirrored, kImages / 2, 30);
+}
+
+TEST_F(ImageDatasetTest, LabelsAreThoseOfTheImages) {
+  // Two peers' shards differ by class; their labels mean the same.
+  spec_.classes = {"seven", "2", "3"};
+  spec_.dirichlet_alpha = 0.3;
+  for (int rank = 0; rank < 2; ++rank) {
+    const auto data = Dataset::Open(spec_, rank, 2, 1);
+    ASSERT_TRUE(data.ok()) << data.status();
+    EXPECT_THAT((*data)->class_names(), ElementsAre("two", "three", "seven"));
+    constexpr size_t kImages = 50;
+    std::vector<float> batch(kImages * ImageBytes(32)), same(batch.size());
+    std::vector<int64_t> labels(kImages);
+    (*data)->FillBatch(RngKey(1), batch, labels);
+    (*data)->FillBatch(RngKey(1), same, {});
+    EXPECT_EQ(batch, same);
+    for (size_t i = 0; i < kImages; ++i) {
+      // Pixel 0 holds the image's number, whose last digit is its class.
+      const auto number =
+          static_cast<int>(std::floor((batch[i * ImageBytes(32)] + 1) * 128));
+      const std::vector<int> classes = {2, 3, 7};
+      EXPECT_EQ(classes[labels[i]], number % 10);
+    }
+    ASSERT_EQ((*data)->held_out_size(), 6);
+    for (int64_t i = 0; i < 6; ++i) {
+      EXPECT_EQ((*data)->held_out_label(i), i % 3);
+    }
+  }
 }
 
 TEST_F(ImageDatasetTest, RefusesMorePeersThanImages) {
@@ -189,7 +218,7 @@ TEST(GaussianMixtureTest, PointsLieOnEightModes) {
   const auto data = Dataset::Open(Mixture(), 0, 2, 1);
   ASSERT_TRUE(data.ok()) << data.status();
   std::vector<float> points(2 * 4000);
-  (*data)->FillBatch(RngKey(1), points);
+  (*data)->FillBatch(RngKey(1), points, {});
   std::vector<int> counts(8);
   for (size_t i = 0; i < points.size(); i += 2) {
     EXPECT_NEAR(std::hypot(points[i], points[i + 1]), 2, 0.12);
@@ -201,13 +230,33 @@ TEST(GaussianMixtureTest, PointsLieOnEightModes) {
   for (int n : counts) EXPECT_NEAR(n, 500, 110);
 }
 
+TEST(GaussianMixtureTest, LabelsAreTheChosenModes) {
+  DataSpec spec = Mixture();
+  spec.classes = {"6", "0"};
+  const auto data = Dataset::Open(spec, 0, 2, 1);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_THAT((*data)->class_names(), ElementsAre("0", "6"));
+  std::vector<float> points(2 * 100);
+  std::vector<int64_t> labels(100);
+  (*data)->FillBatch(RngKey(1), points, labels);
+  for (size_t i = 0; i < labels.size(); ++i) {
+    // Mode 0 lies at (2, 0) and mode 6 at (0, -2).
+    EXPECT_NEAR(points[2 * i + labels[i]], labels[i] == 0 ? 2 : -2, 0.12);
+  }
+  (*data)->FillHeldOut(5, points);
+  for (int64_t i = 0; i < 100; ++i) {
+    const int64_t label = (*data)->held_out_label(5 + i);
+    EXPECT_NEAR(points[2 * i + label], label == 0 ? 2 : -2, 0.12);
+  }
+}
+
 TEST(GaussianMixtureTest, ClassesAreModesAndDirichletSkewsThem) {
   DataSpec spec = Mixture();
   spec.classes = {"2"};
   const auto one = Dataset::Open(spec, 0, 2, 1);
   ASSERT_TRUE(one.ok());
   std::vector<float> points(2 * 100);
-  (*one)->FillBatch(RngKey(1), points);
+  (*one)->FillBatch(RngKey(1), points, {});
   for (size_t i = 0; i < points.size(); i += 2) {
     EXPECT_NEAR(points[i], 0, 0.1);
     EXPECT_NEAR(points[i + 1], 2, 0.1);
@@ -218,8 +267,8 @@ TEST(GaussianMixtureTest, ClassesAreModesAndDirichletSkewsThem) {
   spec = Mixture();
   spec.dirichlet_alpha = 0.1;
   std::vector<float> a(2000), b(2000);
-  (*Dataset::Open(spec, 0, 2, 1))->FillBatch(RngKey(1), a);
-  (*Dataset::Open(spec, 1, 2, 1))->FillBatch(RngKey(1), b);
+  (*Dataset::Open(spec, 0, 2, 1))->FillBatch(RngKey(1), a, {});
+  (*Dataset::Open(spec, 1, 2, 1))->FillBatch(RngKey(1), b, {});
   EXPECT_NE(a, b);
 }
 

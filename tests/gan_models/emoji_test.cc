@@ -3,8 +3,10 @@
 // set.
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
+#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -117,6 +119,47 @@ TEST(EmojiRendererTest, DrawsEveryClassTheSameEachTime) {
   EXPECT_NE(RenderEmoji(other, Ignore)->train.pixels, a->train.pixels);
 }
 
+// The mean of the four pixels of a larger picture that are one of a smaller.
+double MeanOfFour(std::span<const uint8_t> image, int side, int plane, int y,
+                  int x) {
+  const uint8_t* const from = image.data() + (size_t{4} * side * side * plane) +
+                              (size_t{4} * side * y) + (size_t{2} * x);
+  return (from[0] + from[1] + from[2 * side] + from[2 * side + 1]) / 4.0;
+}
+
+TEST(EmojiRendererTest, LargerImagesShowTheSame) {
+  EmojiSpec spec = Small();
+  spec.train_per_class = 5;
+  absl::StatusOr<ImageData> smaller = RenderEmoji(spec, Ignore);
+  for (int side : {64, 128}) {
+    SCOPED_TRACE(side);
+    spec.side = side;
+    const auto larger = RenderEmoji(spec, Ignore);
+    ASSERT_TRUE(smaller.ok() && larger.ok());
+    ASSERT_EQ(larger->train.side, side);
+    EXPECT_EQ(larger->train.labels, smaller->train.labels);
+    ASSERT_EQ(larger->train.pixels.size(), 4 * smaller->train.pixels.size());
+    const int half = side / 2;
+    double largest = 0, sum = 0;
+    for (size_t i = 0; i < larger->train.size(); ++i) {
+      const auto a = larger->train.image(i), b = smaller->train.image(i);
+      for (size_t j = 0; j < b.size(); ++j) {
+        const auto p = static_cast<int>(j);
+        const double difference = std::abs(
+            MeanOfFour(a, half, p / (half * half), p / half % half, p % half) -
+            b[j]);
+        largest = std::max(largest, difference);
+        sum += difference;
+      }
+    }
+    // Rounding, and colours that the turn of the hue takes out of range, which
+    // are cut at each size by itself.
+    EXPECT_LT(sum / static_cast<double>(smaller->train.pixels.size()), 0.5);
+    EXPECT_LT(largest, 40);
+    smaller = larger;
+  }
+}
+
 TEST(EmojiRendererTest, ImagesHoldAGlyphOnTheirBackground) {
   EmojiSpec spec = Small();
   const auto white = RenderEmoji(spec, Ignore);
@@ -173,6 +216,10 @@ TEST(EmojiRendererTest, ErrorsSayWhatToInstall) {
   spec.train_per_class = 7;
   EXPECT_EQ(RenderEmoji(spec, Ignore).status().code(),
             absl::StatusCode::kInvalidArgument);
+  spec = Small();
+  spec.side = 48;
+  EXPECT_THAT(std::string(RenderEmoji(spec, Ignore).status().message()),
+              HasSubstr("48 pixels"));
 }
 
 }  // namespace

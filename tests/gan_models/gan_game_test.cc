@@ -162,16 +162,25 @@ TEST_F(ImageGameTest, OneBackwardPassServesBothPlayers) {
 }
 
 TEST_F(ImageGameTest, EveryModelAndLossHasGradientsEverywhere) {
-  for (const char* model : {"up", "wgan-gp-resnet", "dcgan"}) {
+  for (const char* model : {"up", "wgan-gp-resnet", "dcgan", "sagan"}) {
     for (const char* loss : {"wgan-gp", "hinge", "non-saturating"}) {
       SCOPED_TRACE(std::string(model) + " " + loss);
       GanSpec spec = Images(model);
       spec.loss = loss;
       const auto game = Make(spec);
+      for (const Segment& s : game->layout().segments()) {
+        // Attention begins without a part in the picture.
+        if (s.name.ends_with("sigma_ratio")) {
+          game->parameters()[s.extent.offset] = 0.5f;
+        }
+      }
       ASSERT_TRUE(game->Gradient(Players::kBoth, RngKey(1)).ok());
       for (const Segment& s : game->layout().segments()) {
         // A difference of scores does not depend on a common shift.
-        if (s.name == "discriminator.linear.bias") continue;
+        if (s.name == "discriminator.linear.bias" ||
+            s.name == "discriminator.d_sn_linear.bias") {
+          continue;
+        }
         const auto g =
             game->gradients().subspan(s.extent.offset, s.extent.size);
         EXPECT_TRUE(std::ranges::any_of(g, [](float v) { return v != 0; }))
@@ -245,6 +254,80 @@ class Keeper : public StateVisitor {
   std::map<std::string, std::vector<float>> kept_;
 };
 
+TEST_F(ImageGameTest, StateIsWhatSeparatesTwoConditionalGames) {
+  const auto game = Make(Images("sagan"));
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(game->Gradient(Players::kBoth, RngKey(i)).ok());
+  }
+  Keeper saved;
+  game->VisitState(saved);
+  // The vectors of both players' power iterations, beside the statistics.
+  EXPECT_TRUE(saved.kept().contains("generator.g_block1.snconv1.u"));
+  EXPECT_TRUE(saved.kept().contains("generator.g_block1.cbn_0.running_mean"));
+  EXPECT_TRUE(saved.kept().contains("discriminator.d_embedding.u"));
+  const auto resumed = Make(Images("sagan")), fresh = Make(Images("sagan"));
+  saved.loading = true;
+  resumed->VisitState(saved);
+  for (Game* g : {game.get(), resumed.get(), fresh.get()}) {
+    ASSERT_TRUE(g->Gradient(Players::kBoth, RngKey(7)).ok());
+  }
+  EXPECT_TRUE(SameBits(game->gradients(), resumed->gradients()));
+  EXPECT_FALSE(SameBits(game->gradients(), fresh->gradients()));
+  Keeper a, b;
+  game->VisitState(a);
+  resumed->VisitState(b);
+  EXPECT_EQ(a.kept(), b.kept());
+  EXPECT_NE(a.kept(), saved.kept());
+}
+
+TEST_F(ImageGameTest, ADiscriminatorsStepKeepsItsOwnPowerIterationAlone) {
+  const auto game = Make(Images("sagan"));
+  Keeper before, after;
+  game->VisitState(before);
+  ASSERT_TRUE(game->Gradient(Players::kDiscriminator, RngKey(1)).ok());
+  game->VisitState(after);
+  for (const auto& [name, values] : before.kept()) {
+    const bool moves = name.starts_with("discriminator.");
+    EXPECT_EQ(values != after.kept().at(name), moves) << name;
+  }
+}
+
+TEST_F(ImageGameTest, BatchesOfAConditionalGameAreOfTheChosenClasses) {
+  GanSpec spec = Images("sagan");
+  spec.data.classes = {"seven", "3"};
+  const auto game = Make(spec);
+  bool found = false;
+  for (const Segment& s : game->layout().segments()) {
+    if (!s.name.ends_with("embedding_map")) continue;
+    EXPECT_EQ(s.shape[0], 2);
+    found = true;
+  }
+  EXPECT_TRUE(found);
+  // Peers draw labels of their own, and the same peer the same ones.
+  const auto again = Make(spec), other = Make(spec, 1);
+  for (Game* g : {game.get(), again.get(), other.get()}) {
+    ASSERT_TRUE(g->Gradient(Players::kBoth, RngKey(4)).ok());
+  }
+  EXPECT_TRUE(SameBits(game->gradients(), again->gradients()));
+  EXPECT_FALSE(SameBits(game->gradients(), other->gradients()));
+  spec.data.classes = {"seven", "7"};
+  EXPECT_THAT(std::string(MakeGan(spec, 0, 1, 1, 1).status().message()),
+              HasSubstr("name each once"));
+}
+
+TEST_F(ImageGameTest, AConditionalGameLooksByClass) {
+  const auto game = Make(Images("sagan"));
+  Evaluator& look = *game->evaluator();
+  const Extent g = game->layout().extent(Player::kGenerator);
+  const auto generator = Copy(game->parameters().subspan(g.offset, g.size));
+  const auto score = look.Score(generator, RngKey(1));
+  ASSERT_TRUE(score.ok()) << score.status();
+  EXPECT_EQ(*look.Score(generator, RngKey(1)), *score);
+  const std::string path = folder_ / "grid.png";
+  ASSERT_TRUE(look.WriteSamples(generator, RngKey(1), path).ok());
+  EXPECT_GT(std::filesystem::file_size(path), 1000u);
+}
+
 TEST_F(ImageGameTest, StateIsWhatSeparatesTwoGames) {
   const auto game = Make(Images());
   for (int i = 0; i < 3; ++i) {
@@ -268,31 +351,34 @@ TEST_F(ImageGameTest, StateIsWhatSeparatesTwoGames) {
 }
 
 TEST_F(ImageGameTest, NonFiniteGradientsAreToldAndChangeNothing) {
-  const auto game = Make(Images());
-  ASSERT_TRUE(game->Gradient(Players::kBoth, RngKey(0)).ok());
-  Keeper before;
-  game->VisitState(before);
-  for (float poison : {std::numeric_limits<float>::quiet_NaN(),
-                       std::numeric_limits<float>::infinity()}) {
-    const size_t at = game->layout().extent(Player::kDiscriminator).offset;
-    const float good = game->parameters()[at];
-    game->parameters()[at] = poison;
-    const auto parameters = Copy(game->parameters());
-    const auto result = game->Gradient(Players::kBoth, RngKey(1));
-    EXPECT_EQ(result.status().code(), absl::StatusCode::kDataLoss);
-    EXPECT_THAT(std::string(result.status().message()),
-                AnyOf(HasSubstr("generator."), HasSubstr("discriminator.")));
-    EXPECT_TRUE(SameBits(parameters, game->parameters()));
-    EXPECT_TRUE(
-        std::ranges::all_of(game->gradients(), [](float g) { return g == 0; }));
-    Keeper after;
-    game->VisitState(after);
-    EXPECT_EQ(before.kept(), after.kept());
-    game->parameters()[at] = good;
-    EXPECT_TRUE(game->Gradient(Players::kBoth, RngKey(0)).ok());
-    before.loading = true;
+  for (const char* model : {"up", "sagan"}) {
+    SCOPED_TRACE(model);
+    const auto game = Make(Images(model));
+    ASSERT_TRUE(game->Gradient(Players::kBoth, RngKey(0)).ok());
+    Keeper before;
     game->VisitState(before);
-    before.loading = false;
+    for (float poison : {std::numeric_limits<float>::quiet_NaN(),
+                         std::numeric_limits<float>::infinity()}) {
+      const size_t at = game->layout().extent(Player::kDiscriminator).offset;
+      const float good = game->parameters()[at];
+      game->parameters()[at] = poison;
+      const auto parameters = Copy(game->parameters());
+      const auto result = game->Gradient(Players::kBoth, RngKey(1));
+      EXPECT_EQ(result.status().code(), absl::StatusCode::kDataLoss);
+      EXPECT_THAT(std::string(result.status().message()),
+                  AnyOf(HasSubstr("generator."), HasSubstr("discriminator.")));
+      EXPECT_TRUE(SameBits(parameters, game->parameters()));
+      EXPECT_TRUE(std::ranges::all_of(game->gradients(),
+                                      [](float g) { return g == 0; }));
+      Keeper after;
+      game->VisitState(after);
+      EXPECT_EQ(before.kept(), after.kept());
+      game->parameters()[at] = good;
+      EXPECT_TRUE(game->Gradient(Players::kBoth, RngKey(0)).ok());
+      before.loading = true;
+      game->VisitState(before);
+      before.loading = false;
+    }
   }
 }
 
@@ -354,16 +440,21 @@ TEST(MakeGanTest, RefusesWithTheFieldAndTheKnownNames) {
   };
   GanSpec spec = Points();
   spec.model = "biggan";
-  EXPECT_THAT(message(spec), HasSubstr("up, wgan-gp-resnet, dcgan, mlp"));
+  EXPECT_THAT(message(spec),
+              HasSubstr("up, wgan-gp-resnet, dcgan, sagan, mlp"));
   spec = Points();
   spec.loss = "lsgan";
   EXPECT_THAT(message(spec), HasSubstr("wgan-gp, hinge, non-saturating"));
   spec = Points();
   spec.data.name = "mnist";
-  EXPECT_THAT(message(spec), HasSubstr("emoji-32, cifar-10"));
+  EXPECT_THAT(message(spec),
+              HasSubstr("emoji-32, emoji-64, emoji-128, cifar-10"));
   spec = Points();
   spec.model = "up";
   EXPECT_THAT(message(spec), HasSubstr("mlp"));
+  spec = Points();
+  spec.resolution = 64;
+  EXPECT_THAT(message(spec), HasSubstr("resolution is 64"));
   spec = Points();
   spec.batch = 1;
   EXPECT_THAT(message(spec), HasSubstr("batch is 1"));

@@ -3,15 +3,19 @@
 #include "gan_models/networks/network.h"
 
 #include <cmath>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "gan_models/gan_spec.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace gossamer {
 namespace {
+
+using ::testing::HasSubstr;
 
 size_t Count(Player player, const NetworkSpec& spec) {
   const auto network = Network::Create(player, spec);
@@ -36,6 +40,88 @@ TEST(NetworkTest, ModelsHaveTheirNumberOfParameters) {
   NetworkSpec critic = dcgan;
   critic.discriminator_batch_norm = false;
   EXPECT_EQ(Count(Player::kDiscriminator, critic), 663296u - 2 * (128 + 256));
+}
+
+// The numbers of Zhang et al.'s code for ImageNet at 128x128.
+TEST(NetworkTest, SaganHasItsPublishedNumberOfParameters) {
+  const NetworkSpec published = {.model = "sagan",
+                                 .width = 64,
+                                 .latent = 128,
+                                 .resolution = 128,
+                                 .classes = 1000};
+  EXPECT_EQ(Count(Player::kGenerator, published), 42078852u);
+  EXPECT_EQ(Count(Player::kDiscriminator, published), 39463618u);
+}
+
+std::map<std::string, std::vector<int64_t>> ShapesOf(Player player,
+                                                     const NetworkSpec& spec) {
+  const auto network = Network::Create(player, spec);
+  EXPECT_TRUE(network.ok()) << network.status();
+  std::map<std::string, std::vector<int64_t>> shapes;
+  for (const Segment& s : (*network)->tensors().parameters()) {
+    shapes[s.name] = s.shape;
+  }
+  return shapes;
+}
+
+using Shape = std::vector<int64_t>;
+
+TEST(NetworkTest, SaganHasItsPublishedNamesAndShapes) {
+  NetworkSpec spec = {.model = "sagan",
+                      .width = 64,
+                      .latent = 128,
+                      .resolution = 128,
+                      .classes = 1000};
+  auto g = ShapesOf(Player::kGenerator, spec);
+  EXPECT_EQ(g["generator.g_snh0.Matrix"], (Shape{16384, 128}));
+  EXPECT_EQ(g["generator.g_block1.cbn_0.gamma"], (Shape{1000, 1024}));
+  EXPECT_EQ(g["generator.g_block3.snconv1.w"], (Shape{256, 512, 3, 3}));
+  EXPECT_EQ(g["generator.g_block5.snconv3.biases"], (Shape{64}));
+  EXPECT_EQ(g["generator.g_non_local.sn_conv_theta.w"], (Shape{32, 256, 1, 1}));
+  EXPECT_EQ(g["generator.g_non_local.sigma_ratio"], Shape{});
+  EXPECT_EQ(g["generator.g_bn.beta"], (Shape{64}));
+  EXPECT_EQ(g["generator.g_snconv_last.w"], (Shape{3, 64, 3, 3}));
+  auto d = ShapesOf(Player::kDiscriminator, spec);
+  EXPECT_EQ(d["discriminator.d_optimized_block1.sn_conv1.w"],
+            (Shape{64, 3, 3, 3}));
+  EXPECT_EQ(d["discriminator.d_non_local.sn_conv_attn.w"],
+            (Shape{128, 64, 1, 1}));
+  EXPECT_EQ(d["discriminator.d_block5.sn_conv3.w"], (Shape{1024, 512, 1, 1}));
+  EXPECT_FALSE(d.contains("discriminator.d_block6.sn_conv3.w"));
+  EXPECT_EQ(d["discriminator.d_sn_linear.Matrix"], (Shape{1, 1024}));
+  EXPECT_EQ(d["discriminator.d_embedding.embedding_map"], (Shape{1000, 1024}));
+  // Smaller pictures leave out the blocks at their side.
+  spec.resolution = 32;
+  g = ShapesOf(Player::kGenerator, spec);
+  EXPECT_EQ(g["generator.g_block3.snconv1.w"], (Shape{256, 512, 3, 3}));
+  EXPECT_FALSE(g.contains("generator.g_block4.snconv1.w"));
+  EXPECT_EQ(g["generator.g_non_local.sn_conv_theta.w"], (Shape{64, 512, 1, 1}));
+  d = ShapesOf(Player::kDiscriminator, spec);
+  EXPECT_EQ(d["discriminator.d_optimized_block1.sn_conv1.w"],
+            (Shape{256, 3, 3, 3}));
+  EXPECT_EQ(d["discriminator.d_non_local.sn_conv_theta.w"],
+            (Shape{32, 256, 1, 1}));
+}
+
+TEST(NetworkTest, SaganRefusesWhatItCannotBe) {
+  const NetworkSpec good = {.model = "sagan", .width = 8, .resolution = 64};
+  EXPECT_TRUE(Network::Create(Player::kGenerator, good).ok());
+  NetworkSpec bad = good;
+  bad.width = 6;
+  EXPECT_THAT(Network::Create(Player::kGenerator, bad).status().ToString(),
+              HasSubstr("width is 6"));
+  bad = good;
+  bad.resolution = 256;
+  EXPECT_THAT(Network::Create(Player::kGenerator, bad).status().ToString(),
+              HasSubstr("resolution is 256"));
+  bad = good;
+  bad.classes = 0;
+  EXPECT_THAT(Network::Create(Player::kGenerator, bad).status().ToString(),
+              HasSubstr("0 classes"));
+  bad = good;
+  bad.model = "up";
+  EXPECT_THAT(Network::Create(Player::kGenerator, bad).status().ToString(),
+              HasSubstr("model up"));
 }
 
 TEST(NetworkTest, SegmentsAreNamedOnceAndCoverTheVector) {

@@ -44,7 +44,7 @@ inline ImageSet SmallImages(int count, RngKey key) {
   for (int i = 0; i < count; ++i) {
     set.labels.push_back(i % 10);
     const RngKey image = key.Fold(i);
-    for (size_t j = 0; j < kImageBytes; ++j) {
+    for (size_t j = 0; j < ImageBytes(32); ++j) {
       set.pixels.push_back(static_cast<uint8_t>(
           j == 0 ? i : image.Below(200, j / 256) + image.Below(50, 1000 + j)));
     }

@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gan_models/evaluation/features.h"
 #include "gan_models/make_game.h"
 #include "gmock/gmock.h"
@@ -87,6 +90,53 @@ TEST_F(ModelsCommandsTest, SamplesAreAFunctionOfFileAndSeed) {
   };
   EXPECT_EQ(picture("a.png", 1), picture("b.png", 1));
   EXPECT_NE(picture("a.png", 1), picture("c.png", 2));
+}
+
+// The pictures of one class, chosen by its name or its number.
+TEST_F(ModelsCommandsTest, SamplesOfAClass) {
+  GanSpec gan = gan_;
+  gan.model = "sagan";
+  gan.width = 4;
+  const auto game = MakeGan(gan, 0, 1, 1, 1);
+  ASSERT_TRUE(game.ok()) << game.status();
+  const std::span<float> x = (*game)->parameters();
+  // All classes begin alike.
+  for (size_t i = 0; i < x.size(); ++i) {
+    x[i] += static_cast<float>(0.1 * RngKey(1).Gaussian(i));
+  }
+  ASSERT_TRUE(Write("conditional", {{"parameters", x}}));
+  // The names of emoji are known without their files, and those of CIFAR are
+  // not.
+  gan.data.name = "cifar-10";
+  const auto sample = [&](const std::string& of_class, const GanSpec& of,
+                          const std::string& file) {
+    SampleSpec spec;
+    spec.gan = of;
+    spec.files.paths = {folder_ / file};
+    spec.out = folder_ / "class.png";
+    spec.of_class = of_class;
+    testing::internal::CaptureStdout();
+    const absl::Status status = Sample(spec);
+    testing::internal::GetCapturedStdout();
+    if (!status.ok()) return Message(status);
+    std::ifstream picture(spec.out, std::ios::binary);
+    const std::string bytes(std::istreambuf_iterator<char>(picture), {});
+    return absl::StrCat("picture ", std::hash<std::string>()(bytes));
+  };
+  const std::string seventh = sample("seven", gan, "conditional");
+  EXPECT_THAT(seventh, HasSubstr("picture"));
+  EXPECT_EQ(sample("7", gan, "conditional"), seventh);
+  EXPECT_NE(sample("2", gan, "conditional"), seventh);
+  EXPECT_NE(sample("", gan, "conditional"), seventh);
+  EXPECT_THAT(sample("eleven", gan, "conditional"), HasSubstr("7 seven"));
+  EXPECT_THAT(sample("10", gan, "conditional"), HasSubstr("7 seven"));
+  // Without the files a number is known, a name is not.
+  GanSpec without = gan;
+  without.data.path = "/no/folder";
+  EXPECT_EQ(sample("7", without, "conditional"), seventh);
+  EXPECT_THAT(sample("10", without, "conditional"), HasSubstr("class 10"));
+  EXPECT_THAT(sample("seven", without, "conditional"), HasSubstr("is missing"));
+  EXPECT_THAT(sample("seven", gan_, "state"), HasSubstr("not conditional"));
 }
 
 TEST_F(ModelsCommandsTest, ProxyScoresSayWhatTheyAre) {
@@ -176,14 +226,18 @@ TEST_F(ModelsCommandsTest, RenderingIsDoneOnceAndAgainWhenBroken) {
   EXPECT_THAT(render(), HasSubstr("50 images to train"));
   spec.seed = 2;
   EXPECT_THAT(render(), HasSubstr("50 images to train"));
+  spec.side = 64;
+  EXPECT_THAT(render(), HasSubstr("50 images to train"));
+  EXPECT_FALSE(std::filesystem::exists(out + "/emoji-32.txt"));
+  EXPECT_THAT(render(), HasSubstr("is complete"));
 }
 
 TEST(TorchScriptFeaturesTest, ComputesWhatTheScriptSays) {
   const auto extractor = LoadTorchScriptFeatures(kScript, 0);
   ASSERT_TRUE(extractor.ok()) << extractor.status();
-  std::vector<float> images(300 * kImageBytes, 1);
+  std::vector<float> images(300 * ImageBytes(32), 1);
   std::fill_n(images.begin(), 1024, -1.0f);
-  const auto extracted = (*extractor)->Extract(images);
+  const auto extracted = (*extractor)->Extract(images, 32);
   ASSERT_TRUE(extracted.ok()) << extracted.status();
   EXPECT_EQ(extracted->features.size(), 300u);
   EXPECT_THAT(extracted->features.row(0), testing::ElementsAre(0, 1, 1));
@@ -198,8 +252,8 @@ TEST(TorchScriptFeaturesTest, RefusesWhatIsNoExtractor) {
             absl::StatusCode::kInvalidArgument);
   const auto extractor = LoadTorchScriptFeatures(kNotFeatures, 0);
   ASSERT_TRUE(extractor.ok()) << extractor.status();
-  const std::vector<float> image(kImageBytes);
-  EXPECT_EQ((*extractor)->Extract(image).status().code(),
+  const std::vector<float> image(ImageBytes(32));
+  EXPECT_EQ((*extractor)->Extract(image, 32).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 
