@@ -29,6 +29,15 @@ struct Format {
   std::string how_to_get;
 };
 
+// Pixels of a side in the pictures of a format; 0 for an unknown one.
+int SideOf(std::string_view format) {
+  if (format == "emoji-64") return 64;
+  if (format == "emoji-128") return 128;
+  const bool small =
+      format == "emoji-32" || format == "cifar-10" || format == "cifar-100";
+  return small ? 32 : 0;
+}
+
 absl::StatusOr<Format> FindFormat(const std::string& name,
                                   const std::string& folder) {
   Format f;
@@ -184,14 +193,6 @@ absl::Status CheckEqualSizes(const std::string& folder,
 }
 
 }  // namespace
-
-int SideOf(std::string_view format) {
-  if (format == "emoji-64") return 64;
-  if (format == "emoji-128") return 128;
-  const bool small =
-      format == "emoji-32" || format == "cifar-10" || format == "cifar-100";
-  return small ? 32 : 0;
-}
 
 absl::StatusOr<std::vector<ImageClass>> ReadClasses(
     const std::string& format, const std::string& folder,

@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -43,10 +42,6 @@ struct ImageData {
   std::vector<int> classes;              // the labels that were read, ascending
   ImageSet train, test;
 };
-
-// Pixels of a side in the pictures of a format, of emoji-32, emoji-64,
-// emoji-128, cifar-10 and cifar-100; 0 for another.
-int SideOf(std::string_view format);
 
 // A class of a data set: its number in the files, which is its label there, and
 // its name.

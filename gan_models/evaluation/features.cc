@@ -32,7 +32,7 @@ absl::StatusOr<Extracted> InPieces(
     std::span<const float> images, int side,
     const std::function<absl::Status(const at::Tensor&, Extracted&)>& extract) {
   const size_t size = ImageBytes(side);  // values, as many as bytes
-  const size_t largest = 128 * size;
+  const size_t largest = kImagesAtOnce * size;
   const c10::AutoGradMode record(false);
   Extracted all;
   for (size_t begin = 0; begin < images.size(); begin += largest) {

@@ -14,6 +14,9 @@
 
 namespace gossamer {
 
+// The pictures that an extractor works on at once, as memory allows.
+inline constexpr int kImagesAtOnce = 128;
+
 // The features of some pictures, one row each.
 struct Extracted {
   Features features;

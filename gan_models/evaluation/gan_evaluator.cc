@@ -5,7 +5,6 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -37,6 +36,18 @@ at::Tensor Latents(RngKey key, int count, int latent,
   storage.resize(static_cast<size_t>(count) * latent);
   key.FillGaussian(storage);
   return at::from_blob(storage.data(), {count, latent});
+}
+
+void Append(const Features& piece, Features& to) {
+  to.dimension = piece.dimension;
+  to.values.insert(to.values.end(), piece.values.begin(), piece.values.end());
+}
+
+absl::Status Append(const absl::StatusOr<Extracted>& piece, Extracted& to) {
+  GOSSAMER_RETURN_IF_ERROR(piece.status());
+  Append(piece->features, to.features);
+  Append(piece->logits, to.logits);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -73,7 +84,7 @@ GanEvaluator::GanEvaluator(std::unique_ptr<Network> generator,
       example_shape_(std::move(example_shape)),
       data_(std::move(data)),
       latent_(network.latent),
-      classes_(network.classes),
+      classes_(std::max(1, network.classes)),
       samples_(samples),
       threads_(threads),
       extractor_(RandomConvolutionFeatures()),
@@ -156,14 +167,27 @@ absl::StatusOr<std::vector<float>> GanEvaluator::Generate(
 absl::StatusOr<std::vector<float>> GanEvaluator::GenerateOf(
     std::span<const int64_t> labels, std::span<const float> generator,
     RngKey key) {
+  std::vector<float> all;
+  GOSSAMER_RETURN_IF_ERROR(GeneratePieces(
+      labels, generator, key, labels.size(), [&](std::span<const float> piece) {
+        all.assign(piece.begin(), piece.end());
+        return absl::OkStatus();
+      }));
+  return all;
+}
+
+absl::Status GanEvaluator::GeneratePieces(std::span<const int64_t> labels,
+                                          std::span<const float> generator,
+                                          RngKey key, size_t at_once,
+                                          const Take& take) {
   UseThreads(threads_);
   const auto count = static_cast<int>(labels.size());
-  return GuardTorch([&]() -> absl::StatusOr<std::vector<float>> {
+  return GuardTorch([&]() -> absl::Status {
     const c10::AutoGradMode record(false);
     // Statistics and samples have latents of their own, so that the number of
     // samples changes no statistic.
     GOSSAMER_RETURN_IF_ERROR(Adopt(generator, key.Fold("statistics")));
-    std::vector<float> examples(count * example_size()), storage;
+    std::vector<float> examples, storage;
     for (int begin = 0; begin < count; begin += kBatch) {
       const int n = std::min(kBatch, count - begin);
       const at::Tensor batch =
@@ -173,10 +197,14 @@ absl::StatusOr<std::vector<float>> GanEvaluator::GenerateOf(
                   AsTensor(labels.subspan(begin, n)),
                   {.source = Normalization::Source::kRunning})
               .contiguous();
-      std::copy_n(batch.const_data_ptr<float>(), batch.numel(),
-                  examples.begin() + begin * example_size());
+      const float* const values = batch.const_data_ptr<float>();
+      examples.insert(examples.end(), values, values + batch.numel());
+      if (examples.size() >= at_once * example_size() || begin + n == count) {
+        GOSSAMER_RETURN_IF_ERROR(take(examples));
+        examples.clear();
+      }
     }
-    return examples;
+    return absl::OkStatus();
   });
 }
 
@@ -193,30 +221,59 @@ absl::StatusOr<std::vector<float>> GanEvaluator::HeldOut(
   return examples;
 }
 
-absl::StatusOr<Features> GanEvaluator::FeaturesOf(
-    std::span<const float> examples) const {
-  if (!images()) return Features{2, {examples.begin(), examples.end()}};
-  GOSSAMER_ASSIGN_OR_RETURN(Extracted extracted,
-                            extractor_->Extract(examples, side()));
-  return std::move(extracted.features);
+absl::StatusOr<Extracted> GanEvaluator::ExtractHeldOut(
+    const FeatureExtractor& extractor) const {
+  const int64_t count = data_ == nullptr ? 0 : data_->held_out_size();
+  if (count == 0) return HeldOut(0).status();
+  Extracted all;
+  std::vector<float> piece;
+  for (int64_t begin = 0; begin < count; begin += kImagesAtOnce) {
+    piece.resize(std::min<int64_t>(kImagesAtOnce, count - begin) *
+                 example_size());
+    data_->FillHeldOut(begin, piece);
+    GOSSAMER_RETURN_IF_ERROR(Append(extractor.Extract(piece, side()), all));
+  }
+  return all;
+}
+
+absl::StatusOr<Extracted> GanEvaluator::ExtractGenerated(
+    const FeatureExtractor& extractor, std::span<const float> generator,
+    RngKey key, int count) {
+  Extracted all;
+  GOSSAMER_RETURN_IF_ERROR(
+      GeneratePieces(LabelsForScore(count), generator, key, kImagesAtOnce,
+                     [&](std::span<const float> piece) {
+                       return Append(extractor.Extract(piece, side()), all);
+                     }));
+  return all;
 }
 
 absl::StatusOr<double> GanEvaluator::Score(std::span<const float> generator,
                                            RngKey key) {
   UseThreads(threads_);
+  if (!images()) return ScorePoints(generator, key);
   // The held-out examples do not change, so their features are computed once.
+  if (real_.dimension == 0) {
+    GOSSAMER_ASSIGN_OR_RETURN(Extracted real, ExtractHeldOut(*extractor_));
+    real_ = std::move(real.features);
+  }
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const Extracted fake,
+      ExtractGenerated(*extractor_, generator, key, samples_));
+  return FrechetDistance(real_, fake.features);
+}
+
+absl::StatusOr<double> GanEvaluator::ScorePoints(
+    std::span<const float> generator, RngKey key) {
   if (real_.dimension == 0) {
     // The energy distance compares all pairs, so as many points as are
     // generated suffice.
-    constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
-    GOSSAMER_ASSIGN_OR_RETURN(const std::vector<float> held_out,
-                              HeldOut(images() ? kAll : samples_));
-    GOSSAMER_ASSIGN_OR_RETURN(real_, FeaturesOf(held_out));
+    GOSSAMER_ASSIGN_OR_RETURN(std::vector<float> points, HeldOut(samples_));
+    real_ = Features{2, std::move(points)};
   }
-  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<float> generated,
+  GOSSAMER_ASSIGN_OR_RETURN(std::vector<float> points,
                             Generate(generator, key, samples_));
-  GOSSAMER_ASSIGN_OR_RETURN(const Features fake, FeaturesOf(generated));
-  return images() ? FrechetDistance(real_, fake) : EnergyDistance(real_, fake);
+  return EnergyDistance(real_, Features{2, std::move(points)});
 }
 
 absl::Status GanEvaluator::WriteSamples(std::span<const float> generator,

@@ -7,6 +7,7 @@
 #define GOSSAMER_GAN_MODELS_EVALUATION_GAN_EVALUATOR_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -65,6 +66,13 @@ class GanEvaluator : public Evaluator {
   // `classes`.  kInvalidArgument: another label, or an unconditional model.
   absl::Status WriteSamplesOf(int64_t label, std::span<const float> generator,
                               RngKey key, const std::string& path);
+  // Features of all held-out images, and of `count` generated ones.  Images are
+  // made and dropped in pieces: memory does not grow with their number.
+  absl::StatusOr<Extracted> ExtractHeldOut(
+      const FeatureExtractor& extractor) const;
+  absl::StatusOr<Extracted> ExtractGenerated(const FeatureExtractor& extractor,
+                                             std::span<const float> generator,
+                                             RngKey key, int count);
   // The held-out examples, the first `at_most` of them.  kFailedPrecondition
   // if there are none.
   absl::StatusOr<std::vector<float>> HeldOut(int64_t at_most) const;
@@ -79,7 +87,13 @@ class GanEvaluator : public Evaluator {
   std::vector<int64_t> LabelsForScore(int count) const;
   absl::Status WriteGrid(std::span<const float> images,
                          const std::string& path) const;
-  absl::StatusOr<Features> FeaturesOf(std::span<const float> examples) const;
+  using Take = std::function<absl::Status(std::span<const float>)>;
+  // Gives `take` the generated examples in pieces of `at_once`.
+  absl::Status GeneratePieces(std::span<const int64_t> labels,
+                              std::span<const float> generator, RngKey key,
+                              size_t at_once, const Take& take);
+  absl::StatusOr<double> ScorePoints(std::span<const float> generator,
+                                     RngKey key);
   size_t example_size() const;
 
   const std::unique_ptr<Network> generator_;

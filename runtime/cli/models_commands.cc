@@ -8,7 +8,6 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
-#include <limits>
 #include <memory>
 #include <span>
 #include <system_error>
@@ -179,15 +178,11 @@ absl::StatusOr<Comparison> Extract(const EvaluateSpec& spec,
   }
   Comparison c;
   // All held-out images count: the score depends on their number.
+  GOSSAMER_ASSIGN_OR_RETURN(c.real, evaluator.ExtractHeldOut(*extractor));
   GOSSAMER_ASSIGN_OR_RETURN(
-      const std::vector<float> real,
-      evaluator.HeldOut(std::numeric_limits<int64_t>::max()));
-  GOSSAMER_ASSIGN_OR_RETURN(c.real, extractor->Extract(real, evaluator.side()));
-  GOSSAMER_ASSIGN_OR_RETURN(
-      const std::vector<float> fake,
-      evaluator.Generate(generator, RngKey(spec.seed).Fold("evaluate"),
-                         spec.gan.evaluation_samples));
-  GOSSAMER_ASSIGN_OR_RETURN(c.fake, extractor->Extract(fake, evaluator.side()));
+      c.fake, evaluator.ExtractGenerated(*extractor, generator,
+                                         RngKey(spec.seed).Fold("evaluate"),
+                                         spec.gan.evaluation_samples));
   return c;
 }
 
