@@ -26,7 +26,7 @@ constexpr std::string_view kMagic = "gossimg\n";
 constexpr uint64_t kMostEntries = std::numeric_limits<int>::max();
 constexpr uint64_t kMostNamesBytes = uint64_t{1} << 30;
 
-// Where the header's fields are.  The checksum is of all bytes before it.
+// The places of the header's fields.  The checksum is of all bytes before it.
 enum : size_t {
   kAtVersion = 8,
   kAtSide = 12,

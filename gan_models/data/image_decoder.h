@@ -18,6 +18,10 @@ namespace gossamer {
 struct DecodedImage {
   int width = 0, height = 0;
   std::vector<uint8_t> rgb;  // [height, width, 3]
+  // The size in the file.  A picture that was decoded at 1 / reduction of it
+  // has its last row and column filled up if that is no whole number.
+  int full_width = width, full_height = height;
+  int reduction = 1;
 };
 
 struct DecodeOptions {

@@ -40,7 +40,7 @@ class ImageFolder {
   std::string path(size_t i) const;
   // A hash of all names and classes.
   uint64_t fingerprint() const;
-  // What was left out and why, a sentence for each reason.
+  // A sentence for each reason to leave something out.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:

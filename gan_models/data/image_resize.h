@@ -20,13 +20,18 @@ struct ResizeTap {
   std::vector<float> weights;
 };
 
-// Lanczos' filter with three lobes that resamples a row of `from` pixels to
-// `to`; it is stretched by from / to where that is more than 1, so that nothing
-// aliases.
-std::vector<ResizeTap> LanczosTaps(int from, int to);
+// A part of a row of pixels, whose ends may lie within pixels.
+struct ResizeRange {
+  double begin = 0, size = 0;
+};
 
-// The largest centred square of `image`, resampled to planes [3, side, side] in
-// `out`.  The same bits on every machine whose sine is.
+// Lanczos' filter with three lobes that resamples `from`, of a row of `pixels`,
+// to `to` pixels; it is stretched by their ratio where that is more than 1, so
+// that nothing aliases.  A pixel that lies in no part in `from` has no weight.
+std::vector<ResizeTap> LanczosTaps(ResizeRange from, int pixels, int to);
+
+// The largest centred square of the picture in the file, resampled to planes
+// [3, side, side] in `out`.  The same bits on every machine whose sine is.
 void ResizeCentre(const DecodedImage& image, int side, std::span<uint8_t> out);
 
 }  // namespace gossamer

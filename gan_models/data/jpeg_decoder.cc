@@ -151,9 +151,13 @@ absl::StatusOr<DecodedImage> DecodeJpeg(std::span<const uint8_t> file,
         " components; only 1 (grey), 3 (colour) and 4 (inks) have a meaning"));
   }
   if (!Prepare(decoder, options.least_side)) return Damaged(decoder);
-  DecodedImage image = {static_cast<int>(info.output_width),
-                        static_cast<int>(info.output_height),
-                        {}};
+  DecodedImage image = {
+      .width = static_cast<int>(info.output_width),
+      .height = static_cast<int>(info.output_height),
+      .rgb = {},
+      .full_width = static_cast<int>(info.image_width),
+      .full_height = static_cast<int>(info.image_height),
+      .reduction = static_cast<int>(info.scale_denom / info.scale_num)};
   const bool inks = info.out_color_space == JCS_CMYK;
   image.rgb.resize(size_t{info.output_width} * info.output_height *
                    (inks ? 4 : 3));

@@ -84,7 +84,7 @@ class BuildProgress {
       absl::StrAppendFormat(
           &line, ", %.0f/s, %s/s read", rate,
           HumanBytes(static_cast<double>(p.bytes_read) / seconds));
-      // What an earlier build has done is found much faster.
+      // A picture that an earlier build has done is found much faster.
       if (p.done < p.files) {
         absl::StrAppend(&line, ", ",
                         HumanDuration(absl::Seconds(

@@ -171,7 +171,9 @@ TEST_F(ImageFolderTest, ManyNamesTakeLittleMemory) {
   EXPECT_EQ(found->size(), kFiles + 1u);
   // A name with its end and its place is 44 bytes; growing vectors double.  A
   // sanitizer keeps what the listing has freed.
-  if (kPeakFactor == 1) EXPECT_LT(kilobytes, 4 * kFiles * 44 / 1024);
+  if (kPeakFactor == 1) {
+    EXPECT_LT(kilobytes, 4 * kFiles * 44 / 1024);
+  }
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ namespace gossamer {
 
 DecodedImage SomePicture(int width, int height, uint64_t seed) {
   const RngKey key = RngKey(seed).Fold("picture");
-  DecodedImage image = {width, height, {}};
+  DecodedImage image = {.width = width, .height = height, .rgb = {}};
   image.rgb.resize(size_t{3} * static_cast<size_t>(width) *
                    static_cast<size_t>(height));
   for (int y = 0; y < height; ++y) {
