@@ -41,10 +41,15 @@ absl::StatusOr<int> OpenLocked(const std::string& path) {
                        "or stop it"));
     }
     struct stat mine = {}, there = {};
-    if (::fstat(fd, &mine) == 0 && ::stat(path.c_str(), &there) == 0 &&
-        mine.st_ino == there.st_ino && mine.st_dev == there.st_dev) {
-      return fd;
+    const bool known = ::fstat(fd, &mine) == 0 &&
+                       (::stat(path.c_str(), &there) == 0 || errno == ENOENT);
+    if (!known) {
+      const int error = errno;
+      ::close(fd);
+      return FailedAt(path, "stat", error);
     }
+    // Zeros, of no file, if it is gone.
+    if (mine.st_ino == there.st_ino && mine.st_dev == there.st_dev) return fd;
     ::close(fd);
   }
 }
