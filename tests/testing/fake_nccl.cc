@@ -23,7 +23,7 @@ struct FakeNccl::Comm {
   bool making = false;
 };
 
-// What a stream has to run: a copy, half of a pair, or a part of a sum.
+// A stream runs steps: a copy, half of a pair, or a part of a sum.
 struct FakeNccl::Step {
   enum class Kind { kCopy, kPair, kSum };
   Kind kind = Kind::kCopy;
@@ -34,10 +34,29 @@ struct FakeNccl::Step {
   void* to = nullptr;
   size_t to_bytes = 0;
   bool running = false;
+  // Of a pair, in the order of the calls.
+  std::vector<std::span<const std::byte>> sends;
+  std::vector<std::span<std::byte>> receives;
+
+  size_t bytes() const {
+    size_t sum = from_bytes;
+    for (const auto& send : sends) sum += send.size();
+    return sum;
+  }
+  bool Fits(const Step& other) const {
+    return std::ranges::equal(
+        sends, other.receives, {}, [](auto s) { return s.size(); },
+        [](auto r) { return r.size(); });
+  }
+  void CopyTo(const Step& other) const {
+    for (size_t i = 0; i < sends.size(); ++i) {
+      std::memcpy(other.receives[i].data(), sends[i].data(), sends[i].size());
+    }
+  }
 };
 
 FakeNccl::FakeNccl(EventLoop* loop, FakeNcclOptions options,
-                   std::function<void(const std::string&)> on_deadlock)
+                   std::function<void(const Circle&)> on_deadlock)
     : loop_(loop),
       options_(options),
       on_deadlock_(std::move(on_deadlock)),
@@ -120,8 +139,8 @@ void FakeNccl::BeginPair(Rank* a, Rank* b) {
   mine->running = theirs->running = true;
   const uint64_t number = mine->comm;
   bool hangs = false, fails = false;
-  const absl::Duration took = Fate(
-      number, std::max(mine->from_bytes, theirs->from_bytes), &hangs, &fails);
+  const absl::Duration took =
+      Fate(number, std::max(mine->bytes(), theirs->bytes()), &hangs, &fails);
   if (hangs) return;
   loop_->RunAt(loop_->Now() + took, [this, alive = std::weak_ptr<bool>(alive_),
                                      number, fails, a, b, mine, theirs] {
@@ -133,11 +152,10 @@ void FakeNccl::BeginPair(Rank* a, Rank* b) {
     // An end that was aborted, or has died, leaves the other one hanging.
     if (!there(a, mine) || !there(b, theirs)) return;
     // The real one damages memory or hangs.
-    const bool fits = mine->from_bytes == theirs->to_bytes &&
-                      theirs->from_bytes == mine->to_bytes;
+    const bool fits = mine->Fits(*theirs) && theirs->Fits(*mine);
     if (fails || !fits) return Fail(number, NcclResult::kRemoteError);
-    std::memcpy(mine->to, theirs->from, mine->to_bytes);
-    std::memcpy(theirs->to, mine->from, theirs->to_bytes);
+    mine->CopyTo(*theirs);
+    theirs->CopyTo(*mine);
     a->stream_.pop_front();
     b->stream_.pop_front();
     Progress(a);
@@ -213,7 +231,7 @@ void FakeNccl::Progress(Rank* rank) {
 
 // Follows who waits for whom, along the first steps of the streams.
 void FakeNccl::LookForCircle(const Rank* from) {
-  std::string way;
+  Circle circle;
   const Rank* at = from;
   for (size_t hops = 0; hops <= ranks_.size(); ++hops) {
     if (at->stream_.empty()) return;
@@ -223,11 +241,14 @@ void FakeNccl::LookForCircle(const Rank* from) {
     if (comm == comms_.end()) return;
     const auto other = comm->second->members.find(step.other);
     if (other == comm->second->members.end()) return;
-    absl::StrAppend(&way, at->device_, " waits for ",
-                    other->second.rank->device_, "; ");
-    at = other->second.rank;
+    Wait wait{.who = at, .on = other->second.rank};
+    if (step.sends.back().size() == sizeof wait.name) {
+      std::memcpy(&wait.name, step.sends.back().data(), sizeof wait.name);
+    }
+    circle.push_back(wait);
+    at = wait.on;
     if (at != from) continue;
-    if (on_deadlock_) on_deadlock_(way);
+    if (on_deadlock_) on_deadlock_(circle);
     return;
   }
 }
@@ -300,18 +321,16 @@ FakeNccl::Step* FakeNccl::Rank::Grouped(NcclComm comm, int rank) {
 NcclResult FakeNccl::Rank::Send(const void* from, size_t bytes, int rank,
                                 NcclComm comm, void*) {
   if (!in_group_) return NcclResult::kInvalidUsage;  // it could wait for ever
-  Step* const step = Grouped(comm, rank);
-  step->from = from;
-  step->from_bytes = bytes;
+  Grouped(comm, rank)
+      ->sends.emplace_back(static_cast<const std::byte*>(from), bytes);
   return NcclResult::kSuccess;
 }
 
 NcclResult FakeNccl::Rank::Recv(void* to, size_t bytes, int rank, NcclComm comm,
                                 void*) {
   if (!in_group_) return NcclResult::kInvalidUsage;
-  Step* const step = Grouped(comm, rank);
-  step->to = to;
-  step->to_bytes = bytes;
+  Grouped(comm, rank)
+      ->receives.emplace_back(static_cast<std::byte*>(to), bytes);
   return NcclResult::kSuccess;
 }
 

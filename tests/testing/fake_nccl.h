@@ -31,8 +31,8 @@ struct FakeNcclOptions {
   absl::Duration latency = absl::Microseconds(20);  // of an operation
   double bytes_per_second = 1e11;
   absl::Duration making = absl::Milliseconds(200);  // of a communicator
-  // Probabilities per operation.  One that hangs holds up its streams until it
-  // is aborted; a slow one takes `slow_factor` times as long.
+  // Probabilities per operation.  An operation that hangs holds up its streams
+  // until it is aborted; a slow one takes `slow_factor` times as long.
   double hang = 0;
   double error = 0;
   double slow = 0;
@@ -48,10 +48,19 @@ class FakeNccl {
   // the death of the process: operations with it hang.
   class Rank;
 
+  // A process whose first operation waits for another process, with the name
+  // that the operation carries.
+  struct Wait {
+    const Rank* who = nullptr;
+    const Rank* on = nullptr;
+    uint64_t name = 0;
+  };
+  using Circle = std::vector<Wait>;
+
   // `loop` outlives it.  `on_deadlock` is called if operations wait for each
   // other in a circle.
   FakeNccl(EventLoop* loop, FakeNcclOptions options,
-           std::function<void(const std::string&)> on_deadlock = {});
+           std::function<void(const Circle&)> on_deadlock = {});
   ~FakeNccl();
   FakeNccl(const FakeNccl&) = delete;
   FakeNccl& operator=(const FakeNccl&) = delete;
@@ -61,8 +70,11 @@ class FakeNccl {
 
   // No operation begins to fail from now on.
   void Calm();
-  // How often each fault has happened: "hangs", "errors", "slow".
-  const std::map<std::string, uint64_t>& faults() const { return faults_; }
+  // How often each fault has happened: "nccl_hangs",
+  // "nccl_errors", "nccl_slow".
+  const std::map<std::string, uint64_t, std::less<>>& faults() const {
+    return faults_;
+  }
   uint64_t operations() const { return operations_; }
 
  private:
@@ -82,13 +94,13 @@ class FakeNccl {
 
   EventLoop* const loop_;
   FakeNcclOptions options_;
-  const std::function<void(const std::string&)> on_deadlock_;
+  const std::function<void(const Circle&)> on_deadlock_;
   const RngKey key_;
   uint64_t ids_ = 0;
   uint64_t operations_ = 0;
   std::map<uint64_t, std::unique_ptr<Comm>> comms_;
   std::set<Rank*> ranks_;
-  std::map<std::string, uint64_t> faults_;
+  std::map<std::string, uint64_t, std::less<>> faults_;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>();
 };
 

@@ -34,9 +34,9 @@ inline constexpr size_t kBodyFrameBytes = 32;
 struct BodyFrame {
   BodyKind kind = BodyKind::kOffer;
   Channel channel = Channel::kEdge;  // of the offered frame
-  uint32_t size = 0;                 // of the body, bytes
-  uint64_t key = 0;                  // NcclPlan::key
-  uint64_t exchange = 0;             // Frame::exchange
+  uint32_t size = 0;      // of the body, bytes; of an agreement its number
+  uint64_t key = 0;       // NcclPlan::key
+  uint64_t exchange = 0;  // Frame::exchange
   // All bodies that the receiver of this frame has offered up to this exchange
   // are here.
   uint64_t got = 0;

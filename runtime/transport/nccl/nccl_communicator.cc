@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/seeded_bug.h"
 #include "algorithms/base/status_macros.h"
 
 namespace gossamer {
@@ -14,6 +15,9 @@ struct NcclCommunicator::Operation {
   std::vector<float> values;  // the same, of a sum
   std::shared_ptr<void> send, receive;
   std::shared_ptr<std::vector<std::byte>> landing;
+  // Of an exchange.
+  std::shared_ptr<void> send_name, receive_name;
+  uint64_t name = 0, landed_name = 0;
   bool enqueued = false;  // NCCL has all of it on the stream
 };
 
@@ -58,22 +62,38 @@ NcclCommunicator::Prepare(std::span<const std::byte> out, size_t bytes) {
   return operation;
 }
 
-absl::Status NcclCommunicator::Exchange(int rank, Payload body, size_t bytes) {
+absl::Status NcclCommunicator::Exchange(int rank, Payload body, size_t bytes,
+                                        uint64_t name) {
   GOSSAMER_ASSIGN_OR_RETURN(operation_, Prepare(body.bytes(), bytes));
   operation_->body = std::move(body);
+  operation_->name = name;
+  GOSSAMER_ASSIGN_OR_RETURN(operation_->send_name,
+                            device_->Allocate(sizeof name));
+  GOSSAMER_ASSIGN_OR_RETURN(operation_->receive_name,
+                            device_->Allocate(sizeof name));
+  GOSSAMER_RETURN_IF_ERROR(
+      device_->CopyIn(operation_->send_name.get(),
+                      std::as_bytes(std::span(&operation_->name, 1))));
   const std::span<const std::byte> out = operation_->body.bytes();
   GOSSAMER_RETURN_IF_ERROR(device_->CopyIn(operation_->send.get(), out));
   void* const stream = device_->stream();
   GOSSAMER_RETURN_IF_ERROR(Check(api_->GroupStart(), "ncclGroupStart"));
-  const NcclResult sent =
-      api_->Send(operation_->send.get(), out.size(), rank, comm_, stream);
-  const NcclResult received =
-      api_->Recv(operation_->receive.get(), bytes, rank, comm_, stream);
-  // The group is ended whatever its calls have said, lest the next one nest.
-  const NcclResult ended = api_->GroupEnd();
-  GOSSAMER_RETURN_IF_ERROR(Check(sent, "ncclSend"));
-  GOSSAMER_RETURN_IF_ERROR(Check(received, "ncclRecv"));
-  return Check(ended, "ncclGroupEnd");
+  const absl::Status calls[] = {
+      Check(api_->Send(operation_->send.get(), out.size(), rank, comm_, stream),
+            "ncclSend"),
+      Check(api_->Recv(operation_->receive.get(), bytes, rank, comm_, stream),
+            "ncclRecv"),
+      Check(api_->Send(operation_->send_name.get(), sizeof name, rank, comm_,
+                       stream),
+            "ncclSend"),
+      Check(api_->Recv(operation_->receive_name.get(), sizeof name, rank, comm_,
+                       stream),
+            "ncclRecv"),
+      // The group is ended whatever its calls have said, lest the next one
+      // nest.
+      Check(api_->GroupEnd(), "ncclGroupEnd")};
+  for (const absl::Status& call : calls) GOSSAMER_RETURN_IF_ERROR(call);
+  return absl::OkStatus();
 }
 
 absl::Status NcclCommunicator::Sum(std::vector<float> values) {
@@ -101,9 +121,18 @@ absl::StatusOr<std::optional<Payload>> NcclCommunicator::PollOperation() {
     operation_->enqueued = true;
     GOSSAMER_RETURN_IF_ERROR(
         device_->CopyOut(*operation_->landing, operation_->receive.get()));
+    if (operation_->receive_name != nullptr) {
+      GOSSAMER_RETURN_IF_ERROR(device_->CopyOut(
+          std::as_writable_bytes(std::span(&operation_->landed_name, 1)),
+          operation_->receive_name.get()));
+    }
   }
   GOSSAMER_ASSIGN_OR_RETURN(const bool idle, device_->Idle());
   if (!idle) return std::nullopt;
+  if (operation_->name != operation_->landed_name &&
+      !SeededBug("nccl-any-name")) {
+    return absl::DataLossError("the other end was at another exchange");
+  }
   const std::shared_ptr<std::vector<std::byte>> landed =
       std::exchange(operation_, nullptr)->landing;
   return Payload(*landed, landed);

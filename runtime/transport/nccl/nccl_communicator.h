@@ -41,12 +41,16 @@ class NcclCommunicator {
 
   // Begins an operation of a ready communicator that has none under way.
   //
-  // Sends `body` to the member `rank`, and receives `bytes` from it.
-  absl::Status Exchange(int rank, Payload body, size_t bytes);
+  // Sends `body` to the member `rank`, and receives `bytes` from it.  NCCL
+  // joins a send with whichever receive comes next, so the name of the
+  // operation goes with it: an end that brings another name is an error at
+  // both.
+  absl::Status Exchange(int rank, Payload body, size_t bytes, uint64_t name);
   // Sums `values`, as many at all members.
   absl::Status Sum(std::vector<float> values);
   bool busy() const { return operation_ != nullptr; }
-  // What the operation has brought, once it is done; nullopt before.
+  // Returns the bytes that the operation has brought; nullopt while it is under
+  // way.
   absl::StatusOr<std::optional<Payload>> PollOperation();
 
   // Takes the event, and aborts what it ends.

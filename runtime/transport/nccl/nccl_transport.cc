@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "algorithms/base/rng.h"
 #include "algorithms/base/seeded_bug.h"
 #include "algorithms/base/status_macros.h"
 
@@ -155,9 +156,22 @@ NcclTransport::Group* NcclTransport::UsableFor(PeerId to, const Peer& peer,
   Group* const group = GroupFor(frame.exchange);
   if (group == nullptr || !group->comm.ready()) return nullptr;
   const auto colour = group->plan.Colour(RoundOf(frame.exchange), to);
-  // A pair of an edge that was given up may still wait for its turn.
-  if (!colour || turns_.contains({frame.exchange, *colour, to})) return nullptr;
+  if (!colour || !MayTakeTurn(frame.exchange, *colour)) return nullptr;
   return group;
+}
+
+// A peer launches its pairs in rising order.  A pair that would come before the
+// one under way could close a circle: of a payload that is sent for the first
+// time when a connection is back, for example.  Two pairs of one matching are
+// of views that differ.
+bool NcclTransport::MayTakeTurn(uint64_t exchange, int colour) const {
+  const auto place = std::pair(exchange, colour);
+  if (flying_ && place <= std::pair(flying_->exchange, flying_->colour)) {
+    return false;
+  }
+  return std::ranges::none_of(turns_, [&](const auto& t) {
+    return place == std::pair(t.first.exchange, t.first.colour);
+  });
 }
 
 // Frames out.
@@ -238,9 +252,10 @@ bool NcclTransport::Send(PeerId to, Channel channel, Frame frame) {
 }
 
 void NcclTransport::Tell(PeerId to, BodyKind kind, uint64_t key,
-                         uint64_t exchange, Payload rest) {
+                         uint64_t exchange, Payload rest, uint32_t size) {
   const auto it = peers_.find(to);
   const BodyFrame frame{.kind = kind,
+                        .size = size,
                         .key = key,
                         .exchange = exchange,
                         .got = it == peers_.end() ? 0 : it->second.got,
@@ -286,11 +301,13 @@ void NcclTransport::Settle(PeerId with, Peer& peer, uint64_t exchange) {
       !group->comm.ready()) {
     return Decline(with, peer, exchange);
   }
-  Tell(with, BodyKind::kAgree, held->key, exchange);
-  Agree(with, peer, exchange);
+  const uint32_t number = ++peer.agreements;
+  Tell(with, BodyKind::kAgree, held->key, exchange, {}, number);
+  Agree(with, peer, exchange, number);
 }
 
-void NcclTransport::Agree(PeerId with, Peer& peer, uint64_t exchange) {
+void NcclTransport::Agree(PeerId with, Peer& peer, uint64_t exchange,
+                          uint32_t number) {
   const auto offer = peer.offers.find(exchange);
   const auto [held, connection] = FindHeld(peer, exchange);
   const auto turn = std::ranges::find_if(turns_, [&](const auto& t) {
@@ -307,6 +324,7 @@ void NcclTransport::Agree(PeerId with, Peer& peer, uint64_t exchange) {
   turn->second.body = offer->second.body;
   turn->second.connection = connection;
   turn->second.size = held->size;
+  turn->second.name = RngKey(exchange).Fold(number).Bits(0);
   Launch();
 }
 
@@ -335,6 +353,12 @@ void NcclTransport::DeclineDecided(PeerId to, Peer& peer) {
     }
   }
   for (const uint64_t exchange : declined) Decline(to, peer, exchange);
+}
+
+bool NcclTransport::Expects(PeerId peer, uint64_t name) const {
+  return std::ranges::any_of(turns_, [&](const auto& t) {
+    return t.first.peer == peer && t.second.agreed && t.second.name == name;
+  });
 }
 
 void NcclTransport::EraseTurn(PeerId peer, uint64_t exchange) {
@@ -398,7 +422,7 @@ void NcclTransport::OnDown(PeerId peer, ConnectionId connection,
   listener_->OnDown(peer, connection, why);
 }
 
-// What was under way over a connection goes with it, as the contract has it.
+// Offers and held frames go with their connection, as the contract has it.
 void NcclTransport::Drop(PeerId peer, ConnectionId connection) {
   const auto it = peers_.find(peer);
   if (it == peers_.end()) return;
@@ -421,7 +445,7 @@ absl::Status NcclTransport::OnBodyFrame(PeerId from, ConnectionId connection,
     case BodyKind::kOffer:
       return OnOffer(from, connection, std::move(body));
     case BodyKind::kAgree:
-      if (!Leads(from)) Agree(from, peer, body.exchange);
+      if (!Leads(from)) Agree(from, peer, body.exchange, body.size);
       break;
     case BodyKind::kDecline: {
       const auto offer = peer.offers.find(body.exchange);
@@ -536,7 +560,7 @@ void NcclTransport::Launch() {
     flying_ = turn;
     flying_since_ = loop_->Now();
     const absl::Status begun = group->comm.Exchange(
-        *group->plan.RankOf(turn.peer), pair.body, pair.size);
+        *group->plan.RankOf(turn.peer), pair.body, pair.size, pair.name);
     if (!begun.ok()) {
       Break(*group, NcclEvent::kFailed,
             absl::StrCat("the exchange with peer ", turn.peer.value, ": ",
@@ -579,7 +603,6 @@ void NcclTransport::Finish(Payload body) {
     if (open != it->second.open.end()) {
       const auto held =
           std::ranges::find_if(open->second.held, [&](const Held& h) {
-            if (SeededBug("nccl-any-body")) return !h.whole;
             return !h.whole && h.agreed && h.exchange == turn.exchange;
           });
       if (held != open->second.held.end() && held->size == body.size()) {

@@ -3,9 +3,9 @@
 //
 // A body is offered by its head.  Once both ends have offered a body of one
 // exchange, the end with the smaller id says so, and both launch the pair as
-// the view's plan orders it.  Whatever goes wrong, the body goes out by the
-// other transport, so the contract of transport.h holds unchanged (README.md).
-// Knows nothing of what frames say.
+// the view's plan orders it.  If anything goes wrong the body goes out by the
+// other transport, so the contract of transport.h holds (README.md).  Knows
+// nothing of what frames say.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_NCCL_NCCL_TRANSPORT_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_NCCL_NCCL_TRANSPORT_H_
@@ -69,6 +69,9 @@ class NcclTransport final : public Transport, private TransportListener {
   // already changes nothing.
   void Prepare(const View& view);
   const NcclCounters& nccl_counters() const { return seen_; }
+  // Whether the operation of that name with `peer` is to take place or under
+  // way at this end.
+  bool Expects(PeerId peer, uint64_t name) const;
 
   void SetListener(TransportListener* listener) override;
   void Connect(PeerId peer, const std::string& address) override;
@@ -120,9 +123,10 @@ class NcclTransport final : public Transport, private TransportListener {
   struct Peer {
     std::map<ConnectionId, Connection> open;
     std::map<uint64_t, Offer> offers;  // by exchange
-    uint64_t offered = 0;    // the last exchange that this end has offered
-    uint64_t undecided = 0;  // no lower exchange will be offered
-    uint64_t got = 0;        // BodyFrame::got, to be said
+    uint64_t offered = 0;     // the last exchange that this end has offered
+    uint64_t undecided = 0;   // no lower exchange will be offered
+    uint64_t got = 0;         // BodyFrame::got, to be said
+    uint32_t agreements = 0;  // with the other end, if this one leads
   };
   // The place of a pair in the order of all pairs.
   struct Turn {
@@ -139,6 +143,7 @@ class NcclTransport final : public Transport, private TransportListener {
     Payload body = {};
     ConnectionId connection = 0;  // over which the other end's offer came
     uint32_t size = 0;            // of the other end's body
+    uint64_t name = 0;            // of the operation, the same at both ends
   };
 
   void OnUp(PeerId peer, ConnectionId connection) override;
@@ -153,9 +158,10 @@ class NcclTransport final : public Transport, private TransportListener {
   Group* GroupFor(uint64_t exchange);
   Group* UsableFor(PeerId to, const Peer& peer, Channel channel,
                    const Frame& frame);
+  bool MayTakeTurn(uint64_t exchange, int colour) const;
   bool Leads(PeerId peer) const { return options_.self < peer; }
   void Tell(PeerId to, BodyKind kind, uint64_t key, uint64_t exchange,
-            Payload rest = {});
+            Payload rest = {}, uint32_t size = 0);
   void MakeId(Group& group);
   void TakeId(Group& group, const NcclUniqueId& id, PeerId from);
 
@@ -173,7 +179,7 @@ class NcclTransport final : public Transport, private TransportListener {
   void Decline(PeerId to, Peer& peer, uint64_t exchange);
   void SendBody(PeerId to, Peer& peer, uint64_t exchange);
   void EraseTurn(PeerId peer, uint64_t exchange);
-  void Agree(PeerId with, Peer& peer, uint64_t exchange);
+  void Agree(PeerId with, Peer& peer, uint64_t exchange, uint32_t number);
   void Drop(PeerId peer, ConnectionId connection);
 
   void Launch();

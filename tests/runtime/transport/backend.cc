@@ -144,8 +144,9 @@ class NumberingTransport final : public Transport {
 class NcclBackend : public SimBackend {
  public:
   explicit NcclBackend(FakeNcclOptions options)
-      : nccl_(loop(), options,
-              [](const std::string& circle) { ADD_FAILURE() << circle; }) {}
+      : nccl_(loop(), options, [](const auto& circle) {
+          ADD_FAILURE() << circle.size() << " ranks wait in a circle";
+        }) {}
   ~NcclBackend() override { DestroyAll(); }  // before their devices
   bool Await(
       PeerId peer,

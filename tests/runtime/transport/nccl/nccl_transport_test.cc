@@ -51,6 +51,10 @@ class Fleet {
       up.erase(peer);
       ++downs;
     }
+    size_t Count(const std::string& kind) const {
+      return static_cast<size_t>(
+          std::ranges::count(events, kind, [](auto& e) { return e.first; }));
+    }
     std::unique_ptr<VirtualPeerLoop> loop;
     std::unique_ptr<FakeNccl::Rank> rank;
     std::unique_ptr<NcclTransport> transport;
@@ -64,8 +68,9 @@ class Fleet {
   Fleet(int peers, FakeNcclOptions faults,
         std::map<uint64_t, NcclPlace> places = {})
       : network_(&loop_, SimOptions{}),
-        nccl_(&loop_, faults,
-              [](const std::string& circle) { ADD_FAILURE() << circle; }) {
+        nccl_(&loop_, faults, [](const auto& circle) {
+          ADD_FAILURE() << circle.size() << " ranks wait in a circle";
+        }) {
     view_.epoch = 1;
     view_.schedule.graph = "complete";
     for (uint64_t id = 1; id <= static_cast<uint64_t>(peers); ++id) {
@@ -164,11 +169,6 @@ class Fleet {
   std::map<PeerId, Node> nodes_;
 };
 
-size_t Count(const Fleet::Node& node, const std::string& kind) {
-  return static_cast<size_t>(
-      std::ranges::count(node.events, kind, [](auto& e) { return e.first; }));
-}
-
 TEST(NcclTransportTest, BodiesOfARoundGoByNcclAllOfThem) {
   Fleet fleet(5, {});
   for (uint64_t round = 1; round <= 20; ++round) {
@@ -178,7 +178,7 @@ TEST(NcclTransportTest, BodiesOfARoundGoByNcclAllOfThem) {
   fleet.ExpectAll(20);
   EXPECT_EQ(fleet.Sum().bodies, 20u * 5 * 4);
   EXPECT_EQ(fleet.Sum().declined, 0u);
-  EXPECT_EQ(Count(fleet.node(1), "nccl_ready"), 1u);
+  EXPECT_EQ(fleet.node(1).Count("nccl_ready"), 1u);
   EXPECT_EQ(fleet.node(1).downs, 0);
 }
 
@@ -216,11 +216,10 @@ TEST(NcclTransportTest, ASkipIsAnAnswer) {
   Fleet fleet(2, {});
   const absl::Time sent = fleet.loop().Now();
   fleet.Send({1}, {2}, 1);
-  fleet.node(2).transport->Send(
-      {1}, Channel::kEdge,
-      {.head = BodyOf(2, 1, 1, 8),
-       .body = Payload(),
-       .exchange = MakeExchangeId(2)});
+  fleet.node(2).transport->Send({1}, Channel::kEdge,
+                                {.head = BodyOf(2, 1, 1, 8),
+                                 .body = Payload(),
+                                 .exchange = MakeExchangeId(2)});
   fleet.loop().RunFor(absl::Milliseconds(30));
   ASSERT_EQ(fleet.node(2).came[{1}].size(), 1u);
   EXPECT_LT(fleet.node(2).last - sent, absl::Milliseconds(10));
@@ -235,7 +234,7 @@ TEST(NcclTransportTest, AnOperationThatHangsCostsItsDeadline) {
   for (uint64_t id = 1; id <= 4; ++id) {
     // The rest is for the words between peers.
     EXPECT_LT(fleet.node(id).last - sent, kDeadline + absl::Milliseconds(50));
-    EXPECT_EQ(Count(fleet.node(id), "nccl_broken"), 1u);
+    EXPECT_EQ(fleet.node(id).Count("nccl_broken"), 1u);
     EXPECT_EQ(fleet.node(id).downs, 0);
   }
   EXPECT_THAT(fleet.node(1).events,
@@ -257,7 +256,7 @@ TEST(NcclTransportTest, TheNextViewTriesAgain) {
   fleet.nccl().Calm();
   fleet.NextView(/*from_round=*/4);
   fleet.loop().RunFor(absl::Seconds(1));
-  EXPECT_EQ(Count(fleet.node(2), "nccl_ready"), 2u);
+  EXPECT_EQ(fleet.node(2).Count("nccl_ready"), 2u);
   const uint64_t before = fleet.Sum().bodies;
   for (uint64_t round = 2; round <= 5; ++round) {
     fleet.Round(round);
@@ -275,7 +274,7 @@ TEST(NcclTransportTest, ACommunicatorThatIsNeverCompleteIsGivenUp) {
     fleet.Round(1);
     fleet.loop().RunFor(absl::Minutes(1));
     fleet.ExpectAll(1);
-    EXPECT_EQ(Count(fleet.node(3), "nccl_broken"), 1u);
+    EXPECT_EQ(fleet.node(3).Count("nccl_broken"), 1u);
     EXPECT_EQ(fleet.Sum().bodies, 0u);
   }
 }
@@ -307,7 +306,7 @@ TEST(NcclTransportTest, MembersThatCannotUseNcclAreNamedAndTrainOn) {
                             HasSubstr("peer 2 is on the GPU of peer 1"))));
   EXPECT_THAT(fleet.node(1).events,
               Contains(Pair("nccl_left_out", HasSubstr("NCCL 2.27.3"))));
-  EXPECT_EQ(Count(fleet.node(4), "nccl_left_out"), 1u);
+  EXPECT_EQ(fleet.node(4).Count("nccl_left_out"), 1u);
   // Peers 1 and 4 are left.
   EXPECT_EQ(fleet.Sum().bodies, 2u);
 }
