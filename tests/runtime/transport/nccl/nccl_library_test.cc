@@ -29,7 +29,7 @@ TEST(NcclLibraryTest, AMissingFunctionIsNamed) {
                     HasSubstr("2.14")));
 }
 
-// Where NCCL is installed it answers without a driver.
+// An installed NCCL answers without a driver.
 TEST(NcclLibraryTest, TheInstalledOneAnswers) {
   auto library = NcclLibrary::Open();
   if (!library.ok()) {
