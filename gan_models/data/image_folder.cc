@@ -153,11 +153,18 @@ absl::StatusOr<ImageFolder> ImageFolder::Scan(const std::string& folder) {
     }
   }
   result.begins_.push_back(result.size());
+  if (result.size() == 0 && files_beside > 0) {
+    return absl::NotFoundError(absl::StrCat(
+        folder, " has ", files_beside,
+        " pictures beside folders, and the "
+        "folders have none: put the pictures into a folder for each class, or "
+        "remove the folders"));
+  }
   if (result.size() == 0) {
-    return absl::NotFoundError(
-        absl::StrCat(folder,
-                     " has no file that ends in .jpg, .jpeg or .png, nor has a "
-                     "folder in it"));
+    return absl::NotFoundError(absl::StrCat(
+        folder,
+        " has no file that ends in .jpg, .jpeg or .png, and none of "
+        "its folders has"));
   }
   for (std::string& note : notes.Sentences()) {
     result.notes_.push_back(std::move(note));

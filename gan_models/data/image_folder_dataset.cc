@@ -77,8 +77,12 @@ class ImageFolderDataset : public Dataset {
   }
 
   void FillHeldOut(int64_t begin, std::span<float> out) const override {
-    for (size_t i = 0; i * image_size() < out.size(); ++i) {
-      FillForScores(cache_.image(held_out_[begin + i]),
+    const size_t count = out.size() / image_size();
+    const auto pictures =
+        std::span(held_out_).subspan(static_cast<size_t>(begin), count);
+    for (const int picture : pictures) cache_.Prefetch(picture);
+    for (size_t i = 0; i < count; ++i) {
+      FillForScores(cache_.image(pictures[i]),
                     out.subspan(i * image_size(), image_size()));
     }
   }

@@ -63,7 +63,11 @@ class BuildProgress {
   void Show(const ImageBuildProgress& p) {
     const absl::Duration elapsed = SteadyNow() - start_;
     const bool end = p.done == p.files;
-    if (!end && !terminal_ && elapsed - shown_ < absl::Seconds(10)) return;
+    if (ended_ ||
+        (!end && !terminal_ && elapsed - shown_ < absl::Seconds(10))) {
+      return;
+    }
+    ended_ = end;
     shown_ = elapsed;
     const std::string line = Line(p, absl::ToDoubleSeconds(elapsed));
     absl::FPrintF(stderr, terminal_ ? "\r%s\033[K" : "%s\n", line);
@@ -99,6 +103,7 @@ class BuildProgress {
 
   const absl::Time start_ = SteadyNow();
   absl::Duration shown_ = absl::ZeroDuration();
+  bool ended_ = false;
   const bool terminal_ = ::isatty(STDERR_FILENO) != 0;
 };
 

@@ -118,6 +118,9 @@ TEST_F(ImageFolderTest, AFolderWithoutPicturesIsRefused) {
   EXPECT_THAT(Refusal(), HasSubstr("has no file that ends in"));
   std::filesystem::create_directories(root() + "/c0");
   EXPECT_THAT(Refusal(), HasSubstr("has no file that ends in"));
+  Touch("beside.jpg");
+  EXPECT_THAT(Refusal(), HasSubstr("has 1 pictures beside folders, and the "
+                                   "folders have none"));
   const auto none = ImageFolder::Scan(root() + "/none");
   EXPECT_EQ(none.status().code(), absl::StatusCode::kNotFound);
 }
