@@ -56,9 +56,9 @@ constexpr NcclState NextState(NcclState state, NcclEvent event) {
 }
 
 constexpr std::string_view NameOf(NcclState state) {
-  constexpr std::string_view kNames[] = {"waiting", "making", "ready", "broken",
+  constexpr std::string_view kWords[] = {"waiting", "making", "ready", "broken",
                                          "gone"};
-  return kNames[static_cast<int>(state)];
+  return kWords[static_cast<int>(state)];
 }
 
 }  // namespace gossamer
