@@ -46,7 +46,7 @@ class GanGame : public Game {
   Evaluator* evaluator() override { return evaluator_.get(); }
 
  private:
-  // Into the batch's storage here.
+  // Draws a batch into the storage below.
   GanBatch Draw(RngKey key);
   absl::Status CheckFinite(Players players, const Losses& losses) const;
   std::span<float> GradientsOf(Player player);

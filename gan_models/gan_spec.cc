@@ -3,9 +3,9 @@
 namespace gossamer {
 namespace {
 
-constexpr std::string_view kData[] = {"emoji-32",  "emoji-64",
-                                      "emoji-128", "cifar-10",
-                                      "cifar-100", "gaussian-mixture"};
+constexpr std::string_view kData[] = {
+    "emoji-32",  "emoji-64",     "emoji-128",       "cifar-10",
+    "cifar-100", "image-folder", "gaussian-mixture"};
 constexpr std::string_view kModels[] = {"up", "wgan-gp-resnet", "dcgan",
                                         "sagan", "mlp"};
 constexpr std::string_view kLosses[] = {"wgan-gp", "hinge", "non-saturating"};
@@ -21,6 +21,7 @@ bool IsConditional(std::string_view model) { return model == "sagan"; }
 int ClassCount(const DataSpec& spec) {
   if (!spec.classes.empty()) return static_cast<int>(spec.classes.size());
   if (spec.name == "cifar-100") return 100;
+  if (spec.name == "image-folder") return 0;
   if (spec.name == "gaussian-mixture") return 8;
   return 10;
 }

@@ -17,7 +17,8 @@ namespace gossamer {
 
 struct DataSpec {
   std::string name = "emoji-32";     // of DataNames
-  std::string path;                  // folder of the files
+  std::string path;                  // folder of the files; of image-folder
+                                     // the file
   std::vector<std::string> classes;  // by name or number; empty: all
   // The concentration of the Dirichlet distribution of each class over the
   // peers; 0: every peer has an equal share of everything.
@@ -47,7 +48,8 @@ std::span<const std::string_view> ModelNames();
 std::span<const std::string_view> LossNames();
 
 bool IsConditional(std::string_view model);
-// The number of classes that are chosen, of the data set's if none is named.
+// The number of classes that are chosen, of the data set's if none is named; 0
+// for all of image-folder, whose file alone says how many they are.
 int ClassCount(const DataSpec& spec);
 
 // Returns what of a spec is out of range or of no known name.

@@ -22,7 +22,8 @@ absl::StatusOr<std::unique_ptr<Game>> MakeGan(const GanSpec& spec, int rank,
   GOSSAMER_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
                             Dataset::Open(spec.data, rank, peers, seed));
   const auto classes = static_cast<int>(data->class_names().size());
-  if (IsConditional(spec.model) && classes != ClassCount(spec.data)) {
+  if (IsConditional(spec.model) && ClassCount(spec.data) > 0 &&
+      classes != ClassCount(spec.data)) {
     return absl::InvalidArgumentError(
         absl::StrCat("game.gan.data.classes has ", ClassCount(spec.data),
                      " entries for ", classes, " classes: name each once"));

@@ -24,6 +24,9 @@ namespace gossamer {
 struct Member {
   PeerId id;
   std::string address;  // host:port that its neighbours dial
+  // The device that its parameters are on, in words of the transport that can
+  // reach devices; empty: host memory.
+  std::string device = {};
   friend bool operator==(const Member&, const Member&) = default;
 };
 

@@ -201,7 +201,14 @@ void Edge::Queue(const ProductionEnd::Frame& f) {
     h.wished = wish_;
   }
   if (f.kind != FrameKind::kPayload) h.format = end_.side().codec().format();
-  outbox_.push_back({EncodeHeader(h), f.token.bytes, f.token.ready});
+  const bool payload = f.kind == FrameKind::kPayload;
+  const bool hello = f.kind == FrameKind::kHello;
+  outbox_.push_back({.head = EncodeHeader(h),
+                     .body = f.token.bytes,
+                     .exchange = hello     ? 0
+                                 : payload ? f.to - 1
+                                           : f.to,
+                     .ready = f.token.ready});
 }
 
 std::vector<Edge::OutFrame> Edge::TakeFrames() {

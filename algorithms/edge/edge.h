@@ -86,6 +86,9 @@ class Edge {
   struct OutFrame {
     std::vector<std::byte> head;
     Payload body;
+    // Of a payload its exchange, of a skip the first one that is undecided; 0
+    // of a hello.
+    ExchangeId exchange = 0;
     DeviceMark ready = {};  // EdgeMessage::ready
   };
 

@@ -7,7 +7,6 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "algorithms/base/status_macros.h"
@@ -105,20 +104,10 @@ absl::StatusOr<std::vector<std::string>> ReadNames(const std::string& path,
 absl::StatusOr<std::vector<bool>> Choose(
     const std::vector<std::string>& names,
     const std::vector<std::string>& classes) {
-  std::vector<bool> wanted(names.size(), classes.empty());
-  for (const std::string& c : classes) {
-    // A name goes before a number: a class may be called by digits.
-    size_t number = std::find(names.begin(), names.end(), c) - names.begin();
-    if (number == names.size() && !absl::SimpleAtoi(c, &number)) {
-      number = names.size();
-    }
-    if (number >= names.size()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "game.gan.data.classes has \"", c, "\"; known: ",
-          absl::StrJoin(names, ", "), ", or a number below ", names.size()));
-    }
-    wanted[number] = true;
-  }
+  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<ImageClass> chosen,
+                            ChooseClasses(names, classes));
+  std::vector<bool> wanted(names.size());
+  for (const ImageClass& c : chosen) wanted[c.number] = true;
   return wanted;
 }
 
@@ -205,13 +194,7 @@ absl::StatusOr<std::vector<ImageClass>> ReadClasses(
     GOSSAMER_ASSIGN_OR_RETURN(names,
                               ReadNames(absl::StrCat(folder, "/", f.names), f));
   }
-  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<bool> wanted,
-                            Choose(names, classes));
-  std::vector<ImageClass> chosen;
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (wanted[i]) chosen.push_back({static_cast<int>(i), names[i]});
-  }
-  return chosen;
+  return ChooseClasses(names, classes);
 }
 
 absl::StatusOr<ImageData> ReadImages(const std::string& format,

@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "gan_models/data/class_choice.h"
 
 namespace gossamer {
 
@@ -41,13 +42,6 @@ struct ImageData {
   std::vector<std::string> class_names;  // of all labels
   std::vector<int> classes;              // the labels that were read, ascending
   ImageSet train, test;
-};
-
-// A class of a data set: its number in the files, which is its label there, and
-// its name.
-struct ImageClass {
-  int number = 0;
-  std::string name;
 };
 
 // The chosen classes, ascending by number, without reading an image; all of

@@ -13,14 +13,12 @@
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
 #include "gan_models/data/cifar_files.h"
+#include "gan_models/data/image_folder_dataset.h"
+#include "gan_models/data/image_values.h"
 #include "gan_models/data/shards.h"
 
 namespace gossamer {
 namespace {
-
-// Bytes to [-1, 1] as Gulrajani et al.'s code does: 2 (b / 256 - 1/2), and in
-// training U(0, 1/128) on top so that the data have a density.
-constexpr float kLevel = 2.0f / 256;
 
 class ImageDataset : public Dataset {
  public:
@@ -58,50 +56,27 @@ class ImageDataset : public Dataset {
   void FillBatch(RngKey key, std::span<float> out,
                  std::span<int64_t> labels) const override {
     const size_t size = train_.image_bytes();
-    // Within a row, whose length is a power of two.
-    const auto last = static_cast<size_t>(train_.side - 1);
     // Draws are with replacement: a batch is a function of its key, whatever
     // was drawn before.
     const RngKey choose = key.Fold("index"), mirror = key.Fold("flip");
     const RngKey noise = key.Fold("dequantisation");
     for (size_t i = 0; i * size < out.size(); ++i) {
       const size_t index = choose.Below(train_.size(), i);
-      const auto image = train_.image(index);
       if (!labels.empty()) labels[i] = label_of_[train_.labels[index]];
       const bool flip = flip_ && mirror.Below(2, i) == 1;
-      const auto to = out.subspan(i * size, size);
-      for (size_t j = 0; j < size; ++j) {
-        const size_t from = flip ? j ^ last : j;  // reverses each row
-        to[j] = kLevel * static_cast<float>(image[from]) - 1;
-      }
-      Dequantise(noise.Fold(i), to);
+      FillForTraining(train_.image(index), train_.side, flip, noise.Fold(i),
+                      out.subspan(i * size, size));
     }
   }
 
   void FillHeldOut(int64_t begin, std::span<float> out) const override {
     const size_t size = held_out_.image_bytes();
     for (size_t i = 0; i * size < out.size(); ++i) {
-      const auto image = held_out_.image(begin + i);
-      for (size_t j = 0; j < size; ++j) {
-        out[i * size + j] =
-            // The middle of a level, as no noise is added: scores of the same
-            // images are then the same.
-            kLevel * (static_cast<float>(image[j]) + 0.5f) - 1;
-      }
+      FillForScores(held_out_.image(begin + i), out.subspan(i * size, size));
     }
   }
 
  private:
-  // Four 16-bit uniforms to a draw.
-  static void Dequantise(RngKey key, std::span<float> image) {
-    for (size_t j = 0; j < image.size(); j += 4) {
-      uint64_t bits = key.Bits(j / 4);
-      for (size_t k = 0; k < 4; ++k, bits >>= 16) {
-        image[j + k] += static_cast<float>(bits & 0xffff) * (kLevel / 65536);
-      }
-    }
-  }
-
   const bool flip_;
   ImageSet train_;  // this peer's shard
   const ImageSet held_out_;
@@ -260,7 +235,15 @@ absl::StatusOr<std::unique_ptr<Dataset>> Dataset::Open(const DataSpec& spec,
   if (spec.name == "gaussian-mixture") {
     return OpenMixture(spec, rank, peers, key);
   }
+  if (spec.name == "image-folder") {
+    return OpenImageFolder(spec, rank, peers, key);
+  }
   return OpenImages(spec, rank, peers, key);
+}
+
+absl::StatusOr<std::vector<ImageClass>> ClassesOf(const DataSpec& spec) {
+  if (spec.name == "image-folder") return ReadImageFolderClasses(spec);
+  return ReadClasses(spec.name, spec.path, spec.classes);
 }
 
 }  // namespace gossamer

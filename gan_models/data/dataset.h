@@ -10,9 +10,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "algorithms/base/rng.h"
+#include "gan_models/data/class_choice.h"
 #include "gan_models/gan_spec.h"
 
 namespace gossamer {
@@ -46,6 +48,12 @@ class Dataset {
   virtual int64_t held_out_size() const = 0;
   virtual int64_t held_out_label(int64_t index) const = 0;
 };
+
+// The chosen classes of a data set of images, whose place in the list is their
+// label, without reading an image.
+// Errors: kInvalidArgument (an unknown class, naming the known), kNotFound,
+// kDataLoss.
+absl::StatusOr<std::vector<ImageClass>> ClassesOf(const DataSpec& spec);
 
 }  // namespace gossamer
 

@@ -21,6 +21,7 @@ absl::StatusOr<std::string> DataFolder(const RunConfig& config,
   if (!config.game().has_gan() && !digits) return "";
   const DataConfig& data = config.game().gan().data();
   const std::string name = digits ? "digits" : data.name();
+  const bool one_file = name == "image-folder";
   // This data set is drawn from a formula: there are no files.
   if (name == "gaussian-mixture") return "";
   const std::string& own =
@@ -35,17 +36,23 @@ absl::StatusOr<std::string> DataFolder(const RunConfig& config,
                 name,
                 name == "emoji-32" ? ""
                                    : absl::StrCat(" --size ", name.substr(6)))
-          : absl::StrCat("unpack the binary version of ", name,
-                         " and pass its folder");
+      : one_file ? "make it with: gossamer data build --from FOLDER --out FILE "
+                   "--resolution N"
+                 : absl::StrCat("unpack the binary version of ", name,
+                                " and pass its folder");
   if (folder.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--data DIR is needed, the folder of the ", name, " files; ", advice));
+    return absl::InvalidArgumentError(
+        one_file
+            ? absl::StrCat("--data FILE is needed, of ", name, "; ", advice)
+            : absl::StrCat("--data DIR is needed, the folder of the ", name,
+                           " files; ", advice));
   }
   std::error_code error;
-  if (!std::filesystem::is_directory(folder, error)) {
-    return absl::InvalidArgumentError(absl::StrCat("--data ", folder,
-                                                   ": no such folder for the ",
-                                                   name, " files; ", advice));
+  if (one_file ? !std::filesystem::is_regular_file(folder, error)
+               : !std::filesystem::is_directory(folder, error)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--data ", folder, ": no such ", one_file ? "file" : "folder", " for ",
+        one_file ? name : absl::StrCat("the ", name, " files"), "; ", advice));
   }
   // Peers are started with other working folders.
   return std::filesystem::absolute(folder).lexically_normal().string();
@@ -85,7 +92,8 @@ void AddTrainingOptions(Command& command, TrainingOptions& options,
                     "change one field, as in mixing.codec=innov-int8; may be "
                     "given again",
                     {.value_name = "FIELD=VALUE", .one_at_a_time = true});
-  command.AddOption("--data", &options.data, "folder of the training data",
+  command.AddOption("--data", &options.data,
+                    "folder of the training data, or file of image-folder",
                     {.value_name = "DIR"});
   command.AddOption("--runs", &options.runs, "folder of all runs",
                     {.show_default = true, .value_name = "DIR"});

@@ -32,6 +32,7 @@ void AddCheckpoint(Command& program);
 void AddGraph(Command& program);
 void AddMethods(Command& program);
 void AddConfig(Command& program);
+void AddData(Command& program);
 void AddPlan(Command& program);
 void AddDoctor(Command& program);
 void AddStatus(Command& program);
@@ -42,8 +43,9 @@ void AddCerts(Command& program);
 // kInvalidArgument, otherwise kFailed.
 int Complain(const std::string& command, const absl::Status& status);
 
-// Returns the folder of training data as an absolute path: `flag`, or else the
-// configuration's; "" for a game without files.  kInvalidArgument says how to
+// Returns the folder of training data, or the file of image-folder, as an
+// absolute path: `flag`, or else the configuration's; "" for a game without
+// files.  kInvalidArgument says how to
 // get the data.
 absl::StatusOr<std::string> DataFolder(const RunConfig& config,
                                        const std::string& flag);

@@ -66,7 +66,7 @@ void AddEvaluate(Command& program) {
                           .run = [options] { return RunEvaluate(*options); }});
   AddModelChoice(command, options->choice);
   command.AddOption("--data", &options->data,
-                    "folder of the data; the run's if not given",
+                    "folder or file of the data; the run's if not given",
                     {.value_name = "DIR"});
   command.AddOption("--inception", &options->inception,
                     "TorchScript features for a true FID; deploy/inception.py "

@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
   gossamer::AddGraph(program);
   gossamer::AddMethods(program);
   gossamer::AddConfig(program);
+  gossamer::AddData(program);
   gossamer::AddMeasure(program);
   gossamer::AddPlan(program);
   gossamer::AddDoctor(program);

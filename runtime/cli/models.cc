@@ -75,6 +75,12 @@ absl::StatusOr<std::vector<std::string>> ModelsCommand(
     argv.push_back("--classes");
     argv.push_back(name);
   }
+  // Names of classes, and of image-folder their number, stand beside the data.
+  // A score may be of data in another place than the run's.
+  if (subcommand != "evaluate" && !gan.data().path().empty()) {
+    argv.push_back("--data");
+    argv.push_back(gan.data().path());
+  }
   if (choice.raw) argv.push_back("--raw");
   return argv;
 }

@@ -35,15 +35,20 @@
 namespace gossamer {
 namespace {
 
-NetworkSpec NetworkOf(const GanSpec& spec) {
-  return {.model = spec.model,
-          .width = spec.width,
-          .latent = spec.latent,
-          .resolution = spec.resolution,
-          .classes = ClassCount(spec.data),
-          // A gradient penalty is of single examples, which batch normalisation
-          // would mix (Gulrajani and others, 2017).
-          .discriminator_batch_norm = spec.loss != "wgan-gp"};
+absl::StatusOr<NetworkSpec> NetworkOf(const GanSpec& spec) {
+  int classes = ClassCount(spec.data);
+  if (classes == 0 && IsConditional(spec.model)) {
+    GOSSAMER_ASSIGN_OR_RETURN(const auto of_data, ClassesOf(spec.data));
+    classes = static_cast<int>(of_data.size());
+  }
+  return NetworkSpec{.model = spec.model,
+                     .width = spec.width,
+                     .latent = spec.latent,
+                     .resolution = spec.resolution,
+                     .classes = classes,
+                     // A gradient penalty is of single examples, which batch
+                     // normalisation would mix (Gulrajani and others, 2017).
+                     .discriminator_batch_norm = spec.loss != "wgan-gp"};
 }
 
 // Returns the settings of a complete folder; it is made anew if any differs.
@@ -154,9 +159,10 @@ template <typename Spec>
 absl::StatusOr<Loaded> Load(const Spec& spec,
                             std::shared_ptr<const Dataset> data) {
   Loaded loaded;
+  GOSSAMER_ASSIGN_OR_RETURN(const NetworkSpec network, NetworkOf(spec.gan));
   GOSSAMER_ASSIGN_OR_RETURN(
       loaded.evaluator,
-      GanEvaluator::Create(NetworkOf(spec.gan), std::move(data),
+      GanEvaluator::Create(network, std::move(data),
                            spec.gan.evaluation_samples, spec.threads));
   GOSSAMER_ASSIGN_OR_RETURN(
       loaded.generator,
@@ -254,7 +260,7 @@ absl::StatusOr<int64_t> LabelOf(const std::string& of_class,
                                 const DataSpec& spec) {
   int number = -1;
   const bool is_number = absl::SimpleAtoi(of_class, &number);
-  const auto classes = ReadClasses(spec.name, spec.path, spec.classes);
+  const auto classes = ClassesOf(spec);
   if (!classes.ok()) {
     // All classes count from 0 as they do in files that are not at hand.
     if (is_number && spec.classes.empty()) return number;
@@ -356,8 +362,8 @@ absl::StatusOr<ParameterLayout> LayoutOf(const GanSpec& spec, Player player) {
     if (player == Player::kGenerator) return StudentLayout(ShapeOf(spec));
     return ParameterLayout();
   }
-  GOSSAMER_ASSIGN_OR_RETURN(const auto network,
-                            Network::Create(player, NetworkOf(spec)));
+  GOSSAMER_ASSIGN_OR_RETURN(const NetworkSpec shape, NetworkOf(spec));
+  GOSSAMER_ASSIGN_OR_RETURN(const auto network, Network::Create(player, shape));
   return ParameterLayout(network->tensors().parameters());
 }
 

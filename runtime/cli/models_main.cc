@@ -31,9 +31,10 @@ void AddModelFlags(Command& command, GanSpec& spec) {
   command.AddOption("--loss", &spec.loss, "the run's game.gan.loss", Shown());
   command.AddOption("--data-name", &spec.data.name,
                     "emoji-32, emoji-64, emoji-128, cifar-10, cifar-100, "
-                    "gaussian-mixture",
+                    "image-folder, gaussian-mixture",
                     Shown());
-  command.AddOption("--data", &spec.data.path, "folder of the data files");
+  command.AddOption("--data", &spec.data.path,
+                    "folder of the data files, or file of image-folder");
   command.AddOption("--classes", &spec.data.classes,
                     "the run's game.gan.data.classes; none: all");
 }

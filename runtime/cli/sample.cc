@@ -40,12 +40,6 @@ int RunSample(const Options& options) {
   if (!options.of_class.empty()) {
     argv->push_back("--class");
     argv->push_back(options.of_class);
-    // Names of classes stand beside the data.
-    if (const std::string& data = config.game().gan().data().path();
-        !data.empty()) {
-      argv->push_back("--data");
-      argv->push_back(data);
-    }
   }
   const absl::StatusOr<int> code = RunToEnd(*argv);
   if (!code.ok()) return Complain("sample", code.status());

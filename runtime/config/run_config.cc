@@ -27,6 +27,7 @@ RunConfig Shared(RunConfig config) {
   config.clear_name();
   config.clear_evaluation();
   config.clear_checkpoint();
+  config.clear_transport();
   if (config.game().has_gan()) {
     config.mutable_game()->mutable_gan()->mutable_data()->clear_path();
   }

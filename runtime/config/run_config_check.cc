@@ -18,6 +18,7 @@
 #include "runtime/config/composition_check.h"
 #include "runtime/config/datalens_config.h"
 #include "runtime/config/run_config.h"
+#include "runtime/transport/transport_choice.h"
 #include "topology/mixing_schedule.h"
 
 namespace gossamer {
@@ -29,6 +30,7 @@ constexpr std::string_view kNameLetters =
 
 void CheckRun(const RunConfig& config, Problems& problems) {
   problems.OneOf("algorithm", config.algorithm(), MethodNames());
+  problems.OneOf("transport", config.transport(), kTransportChoices);
   problems.Range<uint64_t>("resources.threads", config.resources().threads(), 1,
                            kMostThreads);
   problems.Range<uint64_t>("resources.connections",

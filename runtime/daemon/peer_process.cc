@@ -159,6 +159,9 @@ absl::Status PeerProcess::Listen() {
   // Delays between attempts need not repeat, and peers that start together must
   // not have the same.
   options.seed = boot_id_;
+  options.report = [this](EventKind kind, const std::string& detail) {
+    Report(kind, detail);
+  };
   options.on_problem = [this](PeerId peer, const absl::Status& why) {
     // Lines about members are worth more than those about anybody else who
     // knocks.
@@ -169,10 +172,12 @@ absl::Status PeerProcess::Listen() {
       NoteRefused("connection_refused", peer, why);
     }
   };
-  GOSSAMER_ASSIGN_OR_RETURN(MadeTransport made,
-                            MakeTransport("grpc", &loop_, std::move(options)));
+  GOSSAMER_ASSIGN_OR_RETURN(
+      MadeTransport made,
+      MakeTransport(options_.config.transport(), &loop_, std::move(options)));
   WarnOfRoom(made.room);
   port_ = made.port;
+  nccl_ = made.nccl;
   transport_ = std::move(made.transport);
   return absl::OkStatus();
 }
@@ -225,7 +230,10 @@ TopologyClientOptions PeerProcess::Registration() const {
 }
 
 void PeerProcess::ListenToService() {
-  client_->Observe(this, [this] { waiter_.Notify(); });
+  client_->Observe(this, [this] {
+    if (nccl_ != nullptr) nccl_->Prepare(client_->view());
+    waiter_.Notify();
+  });
   client_->SetOnRefused([this](const absl::Status& why) {
     refused_ = why;
     Report("service_refused", std::string(why.message()));

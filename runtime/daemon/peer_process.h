@@ -30,6 +30,7 @@
 #include "runtime/replay/decisions.h"
 #include "runtime/telemetry/counting_sink.h"
 #include "runtime/telemetry/jsonl_sink.h"
+#include "runtime/transport/nccl/nccl_transport.h"
 #include "runtime/transport/transport.h"
 #include "topology/fleet/event_tally.h"
 
@@ -121,7 +122,8 @@ class PeerProcess {
   std::optional<FileLock> ledger_lock_;
   std::unique_ptr<PrivacyLedger> ledger_;  // of a student
   std::unique_ptr<Transport> transport_;
-  int port_ = 0;  // of the transport; 0: none
+  NcclTransport* nccl_ = nullptr;  // transport_, if it uses NCCL
+  int port_ = 0;                   // of the transport; 0: none
   std::unique_ptr<Membership> membership_;
   TopologyClient* client_ = nullptr;  // membership_ by its own type
   std::unique_ptr<DecisionLog> decision_log_;

@@ -179,6 +179,7 @@ void TopologyClient::SendRegister() {
   request.set_peer_id(options_.peer_id.value);
   request.set_boot_id(BootId());
   request.set_address(options_.address);
+  request.set_device(options_.device);
   request.set_has_parameters(trained_);
   // A service with an old disk learns from these that a run is under way.
   request.set_trains(view_.epoch != 0);

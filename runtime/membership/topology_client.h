@@ -49,6 +49,7 @@ struct TopologyClientOptions {
   // A number above 0 that differs between any two incarnations of a peer.
   uint64_t boot_id = 0;
   std::string address;  // host:port that neighbours dial
+  std::string device = {};  // Member::device
   uint64_t layout_fingerprint = 0;
   uint64_t configuration_hash = 0;
   std::vector<uint64_t> checkpoint_rounds;

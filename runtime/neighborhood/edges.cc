@@ -246,9 +246,10 @@ void Edges::ForgetRested() {
 void Edges::Send(Entry& entry) {
   for (Edge::OutFrame& f : entry.edge->TakeFrames()) {
     // Without a connection nothing is lost: the next hello brings it again.
-    transport_->Send(
-        entry.edge->other(), Channel::kEdge,
-        Frame{Payload::FromVector(std::move(f.head)), std::move(f.body)});
+    transport_->Send(entry.edge->other(), Channel::kEdge,
+                     Frame{.head = Payload::FromVector(std::move(f.head)),
+                           .body = std::move(f.body),
+                           .exchange = f.exchange});
   }
 }
 

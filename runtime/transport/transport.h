@@ -27,7 +27,10 @@ enum class Channel : uint8_t {
   kProbe = 3,
   // This end's verdicts on the other.  An older peer does not know this
   // channel, and Send() to it returns false.
-  kNotice = 4
+  kNotice = 4,
+  // Between two NCCL transports (nccl/body_frame.h).  It goes to peers alone
+  // whose view states a device, so no version of the transport stands for it.
+  kBody = 5
 };
 
 // The bytes of a body after its first chunk and the time that they took, which
@@ -42,6 +45,11 @@ struct Frame {
   Payload head;          // at most kMaxHeadBytes
   Payload body;          // at most the transport's limit
   Transit transit = {};  // set in a received frame
+  // Set in a sent frame whose body may travel beside its head.  With a body it
+  // names the exchange that the body belongs to; the other end's body of the
+  // same exchange may travel with it.  Without one, no body of a lower exchange
+  // follows for the first time.  0 says nothing.
+  uint64_t exchange = 0;
 };
 inline constexpr size_t kMaxHeadBytes = 4096;
 

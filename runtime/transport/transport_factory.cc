@@ -47,12 +47,43 @@ absl::StatusOr<MadeTransport> MakeInproc(RealLoop* loop,
                            options.network->CreateEndpoint(options.self, loop)};
 }
 
+absl::StatusOr<MadeTransport> MakeNccl(RealLoop* loop,
+                                       TransportOptions options) {
+  if (options.nccl == nullptr || options.device == nullptr) {
+    return absl::FailedPreconditionError(
+        "transport is nccl, but this peer's parameters are in host memory, and "
+        "NCCL joins GPUs: write transport: \"auto\" or \"grpc\"");
+  }
+  NcclOptions nccl{.self = options.self,
+                   .max_body_bytes = options.max_body_bytes,
+                   .report = options.report};
+  NcclApi* const api = options.nccl;
+  NcclDevice* const device = options.device;
+  GOSSAMER_ASSIGN_OR_RETURN(MadeTransport made,
+                            MakeGrpc(loop, std::move(options)));
+  auto transport = std::make_unique<NcclTransport>(
+      std::move(made.transport), loop, api, device, std::move(nccl));
+  made.nccl = transport.get();
+  made.transport = std::move(transport);
+  return made;
+}
+
+absl::StatusOr<MadeTransport> MakeAuto(RealLoop* loop,
+                                       TransportOptions options) {
+  const bool on_device = options.nccl != nullptr && options.device != nullptr;
+  return on_device ? MakeNccl(loop, std::move(options))
+                   : MakeGrpc(loop, std::move(options));
+}
+
 struct Maker {
   std::string_view name;
   absl::StatusOr<MadeTransport> (*make)(RealLoop*, TransportOptions);
 };
 
-constexpr Maker kTransports[] = {{"grpc", MakeGrpc}, {"inproc", MakeInproc}};
+constexpr Maker kTransports[] = {{"auto", MakeAuto},
+                                 {"grpc", MakeGrpc},
+                                 {"inproc", MakeInproc},
+                                 {"nccl", MakeNccl}};
 
 }  // namespace
 

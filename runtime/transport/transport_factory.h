@@ -20,6 +20,7 @@
 #include "runtime/base/real_loop.h"
 #include "runtime/identity/certificate_folder.h"
 #include "runtime/transport/inproc/inproc_network.h"
+#include "runtime/transport/nccl/nccl_transport.h"
 #include "runtime/transport/transport.h"
 
 namespace gossamer {
@@ -42,19 +43,26 @@ struct TransportOptions {
   std::function<void(PeerId, const absl::Status&)> on_problem = {};
   // Set if peers are threads of one process; outlives the transport.
   InprocNetwork* network = nullptr;
+  // Set if the peer's parameters are on a device; both outlive the transport.
+  NcclApi* nccl = nullptr;
+  NcclDevice* device = nullptr;
+  std::function<void(EventKind, const std::string&)> report = {};
 };
 
 struct MadeTransport {
   std::unique_ptr<Transport> transport = {};
   int port = 0;     // where it listens; 0: nowhere
   size_t room = 0;  // connections that fit; 0: no limit is known
+  // `transport` itself if it uses NCCL: every view goes to its Prepare().
+  NcclTransport* nccl = nullptr;
 };
 
-// "grpc", "inproc".
+// "auto", "grpc", "inproc", "nccl".
 std::vector<std::string_view> TransportNames();
 
 // `loop` outlives it.  kInvalidArgument for an unknown name, or one that cannot
-// be made of these options; else errors of the transport.
+// be made of these options; kFailedPrecondition for nccl without a device; else
+// errors of the transport.
 absl::StatusOr<MadeTransport> MakeTransport(std::string_view name,
                                             RealLoop* loop,
                                             TransportOptions options);

@@ -109,6 +109,7 @@ std::span<const Target> ServiceTargets();
 std::span<const Target> IdentityTargets();
 std::span<const Target> TrustTargets();
 std::span<const Target> FileTargets();
+std::span<const Target> PictureTargets();
 std::span<const Target> RunTargets();
 std::span<const Target> VoteTargets();
 
@@ -123,8 +124,8 @@ inline std::vector<Target> AllTargets() {
   for (const auto part :
        {TransportTargets(), EdgeTargets(), CollectiveTargets(),
         GradientTargets(), PeerTargets(), ControlTargets(), ServiceTargets(),
-        IdentityTargets(), TrustTargets(), FileTargets(), RunTargets(),
-        VoteTargets()}) {
+        IdentityTargets(), TrustTargets(), FileTargets(), PictureTargets(),
+        RunTargets(), VoteTargets()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

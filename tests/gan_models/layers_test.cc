@@ -5,8 +5,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/from_blob.h>
-#include <ATen/ops/relu.h>
+#include <ATen/ops/max_pool2d.h>
 #include <ATen/ops/tensor.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -153,6 +152,29 @@ TEST(AttentionTest, GradientIsTheDifference) {
       },
       {Gaussian(key.Fold(0), {2, 5, 3}), Gaussian(key.Fold(1), {2, 4, 3}),
        Gaussian(key.Fold(2), {2, 4, 6})});
+}
+
+// As a gradient penalty derives a discriminator: once by its input, and the
+// gradient's norm by all.
+TEST(AttentionTest, SecondDerivativesAreDifferences) {
+  const RngKey key(6);
+  const at::Tensor weight = Gaussian(key.Fold("weight"), {6, 6});
+  const at::Tensor u = Converged(weight, key.Fold("u"));
+  ExpectGradients(
+      [&](const std::vector<at::Tensor>& in) {
+        const at::Tensor x =
+            in[0].requires_grad() ? in[0] : in[0].detach().requires_grad_(true);
+        const at::Tensor queries =
+            x.matmul(SpectrallyNormalized(in[1], u, false).t());
+        const at::Tensor keys = at::max_pool2d(x.view({2, 1, 4, 6}), {2, 1});
+        const at::Tensor seen =
+            Attend(queries, keys.view({2, 2, 6}), keys.view({2, 2, 6}));
+        const at::Tensor gradient = torch::autograd::grad(
+            {seen.pow(3).sum()}, {x}, {}, /*retain_graph=*/true,
+            /*create_graph=*/true)[0];
+        return gradient.square().sum();
+      },
+      {0.3 * Gaussian(key.Fold("x"), {2, 4, 6}), weight});
 }
 
 // Vectors that a table is bound to, with an input of double precision's values

@@ -71,6 +71,15 @@ std::string Describe(const Scenario& s) {
   add("control-loss", f.control_loss);
   add("service-cut", f.service_cut_rate);
   add("storm", f.storm_rate);
+  if (s.nccl.used) {
+    absl::StrAppendFormat(&text, " nccl on %d hosts", s.nccl.hosts);
+    if (s.nccl.shared_gpu) text += " shared-gpu";
+    if (s.nccl.other_version) text += " other-version";
+    add("nccl-hang", s.nccl.hang);
+    add("nccl-error", s.nccl.error);
+    add("nccl-slow", s.nccl.slow);
+    add("nccl-making", s.nccl.making_fault);
+  }
   if (s.clockwork) text += " clockwork";
   if (f.moves) text += " moves";
   add("late", s.late);

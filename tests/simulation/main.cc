@@ -49,12 +49,12 @@ assertion, a crash or who has waited for long enough, first prints the line that
 replays the seed, or those that are under way.
 
 JSON keys: seeds, from, violations (a list of seed, what, replay), peer_rounds,
-peer_rounds_per_second, events, corrections, lives, seconds, core_seconds (of
-all threads), core_seconds_per_seed, trace_hash (of all seeds in order), faults
-(how often each kind has happened), distance_left (of the consensus distance
-after the calm over that before it: seeds, median, p90, by what mixing there can
-be held to: waits, peers wait for each other; coarse, so do they, with codecs
-that leave out much; deadlines; clipped; small_steps).)";
+peer_rounds_per_second, events, corrections, lives, nccl_operations, seconds,
+core_seconds (of all threads), core_seconds_per_seed, trace_hash (of all seeds
+in order), faults (how often each kind has happened), distance_left (of the
+consensus distance after the calm over that before it: seeds, median, p90, by
+what mixing there can be held to: waits, peers wait for each other; coarse, so
+do they, with codecs that leave out much; deadlines; clipped; small_steps).)";
 
 // The interval between two lines of progress.
 constexpr absl::Duration kProgressInterval = absl::Seconds(5);
@@ -65,6 +65,7 @@ struct Options {
   int jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   bool trace = false;
   bool json = false;
+  bool nccl = false;
   std::string bug;  // name of the bug to plant
 };
 
@@ -75,9 +76,10 @@ struct Failure {
   std::string replay;  // the command
 };
 
-std::string Replay(uint64_t seed, const std::string& bug) {
+std::string Replay(uint64_t seed, const Options& options) {
   return absl::StrCat("fleet_swarm --from ", seed, " --seeds 1 --trace",
-                      bug.empty() ? "" : " --bug ", bug);
+                      options.nccl ? " --nccl" : "",
+                      options.bug.empty() ? "" : " --bug ", options.bug);
 }
 
 // The sums over all seeds that have been run.
@@ -87,6 +89,7 @@ struct Totals {
   uint64_t events = 0;
   uint64_t corrections = 0;
   uint64_t lives = 0;
+  uint64_t nccl_operations = 0;
   simulation::FaultCounts faults;
   std::map<std::string, std::vector<double>> left;  // Outcome::mixing
   std::map<uint64_t, uint64_t> hashes;              // by seed
@@ -121,9 +124,10 @@ class Runner {
         // Each line is flushed, since a seed may end in a crash.
         trace = [](const std::string& line) { std::cout << line << std::endl; };
       }
-      words.Set(absl::StrCat("seed ", seed,
-                             "\n  replay: ", Replay(seed, options_.bug)));
-      Note(seed, Simulate(simulation::DrawScenario(seed), std::move(trace)));
+      words.Set(
+          absl::StrCat("seed ", seed, "\n  replay: ", Replay(seed, options_)));
+      Note(seed, Simulate(simulation::DrawScenario(seed, options_.nccl),
+                          std::move(trace)));
     }
   }
 
@@ -134,6 +138,7 @@ class Runner {
     totals_.events += outcome.events;
     totals_.corrections += outcome.corrections;
     totals_.lives += outcome.lives;
+    totals_.nccl_operations += outcome.nccl_operations;
     simulation::Add(outcome.faults, totals_.faults);
     if (!outcome.mixing.empty() && outcome.violation.empty() &&
         outcome.distance_before > 0) {
@@ -151,7 +156,7 @@ class Runner {
     }
     if (!outcome.violation.empty()) {
       totals_.failures.push_back(
-          {seed, outcome.violation, Replay(seed, options_.bug)});
+          {seed, outcome.violation, Replay(seed, options_)});
       std::cerr << "seed " << seed << ": " << outcome.violation
                 << "\n  replay: " << totals_.failures.back().replay << "\n";
     }
@@ -232,6 +237,7 @@ int RunSeeds(Options options) {
     json["events"] = totals.events;
     json["corrections"] = totals.corrections;
     json["lives"] = totals.lives;
+    json["nccl_operations"] = totals.nccl_operations;
     json["seconds"] = seconds;
     json["core_seconds"] = core_seconds;
     json["core_seconds_per_seed"] =
@@ -268,6 +274,8 @@ int Main(int argc, char** argv) {
   program.AddOption("--trace", &options.trace,
                     "tell all that happens, one seed after the other");
   program.AddOption("--json", &options.json, "answer as JSON");
+  program.AddOption("--nccl", &options.nccl,
+                    "all peers of gossip are on GPUs and use NCCL");
 #ifdef GOSSAMER_SEEDED_BUGS
   program.AddOption("--bug", &options.bug, "plant this bug first");
 #endif

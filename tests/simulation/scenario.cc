@@ -7,6 +7,7 @@
 #include "algorithms/base/rng.h"
 #include "algorithms/method/registry.h"
 #include "tests/simulation/draws.h"
+#include "tests/simulation/nccl_faults.h"
 #include "tests/simulation/rare_mixing.h"
 #include "topology/view.h"
 
@@ -336,7 +337,7 @@ uint64_t Scenario::rounds() const {
   return ends_by_stop ? kNever : fault_rounds + calm_rounds;
 }
 
-Scenario DrawScenario(uint64_t seed) {
+Scenario DrawScenario(uint64_t seed, bool nccl) {
   Scenario s;
   s.seed = seed;
   const RngKey key = RngKey(seed).Fold("scenario");
@@ -361,6 +362,7 @@ Scenario DrawScenario(uint64_t seed) {
   DrawRareGraph(s, Draws(key.Fold("rare graph")));
   DrawDeepOverlap(s, Draws(key.Fold("deep overlap")));
   SlowTracking(s);
+  DrawNccl(s, Draws(key.Fold("nccl")), nccl);
   Swarm& f = s.swarm;
   if (s.clockwork) f.clock_drift = 0;
   f.service_lost_disk = Draws(key.Fold("lost disk")).Of({0.0, 0.0, 0.2, 1.0});

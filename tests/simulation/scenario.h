@@ -62,6 +62,20 @@ struct Swarm {
   double spoil_rate = 0;    // per peer, whose parameters become nonsense
 };
 
+// NCCL between peers of one host (nccl_faults.h).  Rates are per operation, and
+// of `making_fault` per communicator.
+struct NcclScenario {
+  bool used = false;
+  int hosts = 1;
+  bool shared_gpu = false;     // two peers are on one GPU
+  bool other_version = false;  // one peer has another version
+  absl::Duration operation = {};
+  double hang = 0;
+  double error = 0;
+  double slow = 0;
+  double making_fault = 0;
+};
+
 struct Scenario {
   uint64_t seed = 0;
   int peers = kFewestPeers;
@@ -106,6 +120,7 @@ struct Scenario {
   absl::Duration lease;
   absl::Duration suspect_after;
   Swarm swarm;
+  NcclScenario nccl = {};
   bool polite = false;  // no peer may leave late
   // The limit of a seed that comes to an end.
   uint64_t most_events = kMostEvents;
@@ -124,7 +139,8 @@ struct Scenario {
   absl::Duration LivenessLimit() const;
 };
 
-Scenario DrawScenario(uint64_t seed);
+// `nccl`: its peers use NCCL, unless it is the centralized baseline.
+Scenario DrawScenario(uint64_t seed, bool nccl = false);
 
 // Returns a line for people.
 std::string Describe(const Scenario& scenario);

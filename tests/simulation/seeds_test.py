@@ -3,7 +3,9 @@
 to: neither more nor much less work than usual (counted, since time is not the
 same twice), every kind of fault, and fleets that come to one mind.
 
-usage: seeds_test.py FLEET_SWARM FROM SEEDS
+usage: seeds_test.py FLEET_SWARM FROM SEEDS [--nccl]
+
+With --nccl all fleets of gossip are on GPUs, and what they do is NCCL's, too.
 """
 
 import json
@@ -20,6 +22,13 @@ WORK = {
     "events a peer-round": (13, 40),
     "lives a seed": (10, None),
     "corrections a seed": (1370, None),
+}
+# The same where all use NCCL: looks at what is under way are events, too (mean
+# 43), and 400 operations a seed.
+WORK_OF_NCCL = {
+    **WORK,
+    "events a peer-round": (20, 65),
+    "operations of NCCL a seed": (200, None),
 }
 # Kind of fleet -> most of the median and of the ninth decile of the share of
 # the consensus distance that the calm leaves, None where it says nothing.  The
@@ -39,18 +48,23 @@ joins leaves lost_calls lost_disks lost_frames moves old_service_disks
 one_way_partitions outages partitions power_cuts read_errors removals
 reordered_frames repeated_frames returns service_cuts service_deaths
 service_disk_errors spoils stalls storms wrong_clocks""".split()
+# A communicator that fails is not used again within its view, so that these are
+# rare where few fleets use NCCL.
+FAULTS_OF_NCCL = "nccl_errors nccl_hangs nccl_slow".split()
 
 
-def work_problems(told, seeds):
+def work_problems(told, seeds, nccl):
     measured = {
         "peer-rounds a seed": told["peer_rounds"] / seeds,
         "events a peer-round": told["events"] / told["peer_rounds"],
         "lives a seed": told["lives"] / seeds,
         "corrections a seed": told["corrections"] / seeds,
     }
+    if nccl:
+        measured["operations of NCCL a seed"] = told["nccl_operations"] / seeds
     for what, value in measured.items():
         print(f"{value:.1f} {what}")
-        least, most = WORK[what]
+        least, most = (WORK_OF_NCCL if nccl else WORK)[what]
         if value < least:
             yield f"{what}: {value:.1f}, at least {least}"
         if most and value > most:
@@ -69,19 +83,22 @@ def distance_problems(told):
                        f"{left[which]:.3g}, at most {most}")
 
 
-def fault_problems(told, seeds):
-    for fault in FAULTS:
+def fault_problems(told, seeds, nccl):
+    for fault in FAULTS + FAULTS_OF_NCCL * nccl:
         times = told["faults"].get(fault, 0)
         if times * SEEDS_A_FAULT < seeds:
             yield f"{fault}: {times} in {seeds} seeds"
-    for fault in sorted(set(told["faults"]) - set(FAULTS)):
+    for fault in sorted(set(told["faults"]) - set(FAULTS) -
+                        set(FAULTS_OF_NCCL)):
         yield f"{fault}: is not in the list of faults"
 
 
 def main():
     program, first, seeds = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    nccl = "--nccl" in sys.argv[4:]
     with subprocess.Popen([program, "--from", first, "--seeds",
-                           str(seeds), "--jobs", "1", "--json"],
+                           str(seeds), "--jobs", "1", "--json",
+                           *["--nccl"] * nccl],
                           stdout=subprocess.PIPE, text=True) as run:
         try:
             out, _ = run.communicate(timeout=LONGEST)
@@ -92,8 +109,8 @@ def main():
     if run.returncode != 0:
         return 1
     told = json.loads(out)
-    problems = [*work_problems(told, seeds), *distance_problems(told),
-                *fault_problems(told, seeds)]
+    problems = [*work_problems(told, seeds, nccl), *distance_problems(told),
+                *fault_problems(told, seeds, nccl)]
     print("\n".join(problems))
     return 1 if problems else 0
 

@@ -13,6 +13,7 @@
 #include "algorithms/compress/linear_coder.h"
 #include "algorithms/game/wrapped_game.h"
 #include "tests/simulation/composition.h"
+#include "tests/simulation/nccl_faults.h"
 
 namespace gossamer::simulation {
 namespace {
@@ -137,12 +138,29 @@ SimProcess::SimProcess(SimWorld& world, SimMachine& machine, bool resume)
       VirtualCompute::Around(key_.Fold("duration"),
                              (rank == 0 ? s.slowness : 1) * s.TimeOfCompute(),
                              s.step_jitter));
-  transport_ = std::make_unique<MortalTransport>(
-      world_.network.CreateEndpoint(machine_.id, &loop_, Address()), &crash_);
+  transport_ = std::make_unique<MortalTransport>(MakeTransport(), &crash_);
   world_.tell(machine_.id, absl::StrCat("starts process ", number_));
   world_.ledger.Begin(machine_.id, number_);
   CheckSaved();
   loop_.Post([this] { main_ = Main(); });
+}
+
+std::unique_ptr<Transport> SimProcess::MakeTransport() {
+  std::unique_ptr<Transport> transport =
+      world_.network.CreateEndpoint(machine_.id, &loop_, Address());
+  const Scenario& s = world_.scenario;
+  if (!s.nccl.used) return transport;
+  const NcclPlace place = PlaceOf(s, machine_.id);
+  gpu_ = world_.nccl.NewRank(place.gpu, place.version);
+  NcclOptions options = NcclOptionsOf(s, machine_.id);
+  options.report = [this](EventKind kind, const std::string& detail) {
+    world_.tell(machine_.id,
+                absl::StrCat(std::string(kind.name()), ": ", detail));
+  };
+  auto made = std::make_unique<NcclTransport>(
+      std::move(transport), &loop_, gpu_.get(), gpu_.get(), std::move(options));
+  nccl_ = made.get();
+  return made;
 }
 
 SimProcess::~SimProcess() {
@@ -192,6 +210,9 @@ Task<absl::Status> SimProcess::Register() {
   o.peer_id = machine_.id;
   o.boot_id = key_.Fold("boot").Bits(0) | 1;
   o.address = Address();
+  if (nccl_ != nullptr) {
+    o.device = PlaceOf(world_.scenario, machine_.id).Text();
+  }
   o.layout_fingerprint = game_->layout().fingerprint();
   o.configuration_hash = kConfiguration;
   if (resume_) {
@@ -199,7 +220,10 @@ Task<absl::Status> SimProcess::Register() {
   }
   client_ = std::make_unique<TopologyClient>(
       std::move(o), &loop_, world_.service.Connect(&loop_, &crash_));
-  client_->Observe(this, [this] { waiter_.Notify(); });
+  client_->Observe(this, [this] {
+    if (nccl_ != nullptr) nccl_->Prepare(client_->view());
+    waiter_.Notify();
+  });
   client_->SetOnRefused([this](const absl::Status& why) {
     refused_ = why;
     missed_end_ =

@@ -27,10 +27,12 @@
 #include "runtime/peer/waiter.h"
 #include "runtime/sim/sim_service.h"
 #include "runtime/sim/virtual_loop.h"
+#include "runtime/transport/nccl/nccl_transport.h"
 #include "tests/simulation/correction_ledger.h"
 #include "tests/simulation/memory_disk.h"
 #include "tests/simulation/parameter_watch.h"
 #include "tests/simulation/scenario.h"
+#include "tests/testing/fake_nccl.h"
 
 namespace gossamer::simulation {
 
@@ -46,6 +48,7 @@ struct SimWorld {
   VirtualLoop& loop;
   SimNetwork& network;
   SimService& service;
+  FakeNccl& nccl;
   CorrectionLedger& ledger;
   const std::shared_ptr<const Codec>& codec;
   const DiskSession::Errors& disk_errors;
@@ -98,6 +101,9 @@ class SimProcess final : private MetricsSink {
   // process bears.
   void Spoil();
   bool spoilt() const { return spoilt_; }
+  // Null if it uses no NCCL.
+  const FakeNccl::Rank* gpu() const { return gpu_.get(); }
+  const NcclTransport* nccl() const { return nccl_; }
   // Returns whether an error may end the process, to be started again: the peer
   // was away until its run was over, or has no parameters in a fleet that
   // begins anew.
@@ -135,6 +141,7 @@ class SimProcess final : private MetricsSink {
   Task<absl::Status> Main();
   Task<absl::Status> Register();
   absl::Status MakePeer();
+  std::unique_ptr<Transport> MakeTransport();
   uint64_t NewEpoch() const;
   std::vector<float> Brought();
   DiskSession SoundDisk();
@@ -169,6 +176,8 @@ class SimProcess final : private MetricsSink {
   std::unique_ptr<ParameterWatch> watch_;
   std::unique_ptr<Compute> compute_;
   std::unique_ptr<CheckpointStore> checkpoints_;
+  std::unique_ptr<FakeNccl::Rank> gpu_;
+  NcclTransport* nccl_ = nullptr;  // null: it uses none
   std::unique_ptr<MortalTransport> transport_;
   std::unique_ptr<TopologyClient> client_;
   std::map<PeerId, std::unique_ptr<Observer>> observers_;

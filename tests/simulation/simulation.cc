@@ -9,6 +9,7 @@
 #include "tests/simulation/balance.h"
 #include "tests/simulation/composition.h"
 #include "tests/simulation/end_checks.h"
+#include "tests/simulation/nccl_faults.h"
 #include "tests/simulation/simulation_run.h"
 
 namespace gossamer::simulation {
@@ -35,6 +36,8 @@ Simulation::Simulation(const Scenario& scenario,
           &loop_, ServiceOf(scenario_, &outcome_.faults),
           [this](const std::string& line) { Tell("service", line); },
           [this](const std::string& what) { Violation(what); }),
+      nccl_(&loop_, FakeNcclOf(scenario_),
+            [this](const FakeNccl::Circle& circle) { CheckCircle(circle); }),
       codec_(*Codec::Create(scenario_.codec, MakeGame(scenario_, 0)->layout())),
       disk_errors_{.write = scenario_.swarm.disk_error,
                    .read = scenario_.swarm.read_error,
@@ -43,6 +46,7 @@ Simulation::Simulation(const Scenario& scenario,
              loop_,
              network_,
              service_,
+             nccl_,
              ledger_,
              codec_,
              disk_errors_,
@@ -92,8 +96,31 @@ void Simulation::Enter(Phase phase, uint64_t rounds) {
                              MaxRound(hosts_)));
 }
 
+// An operation whose agreement was lost with a connection may wait in a circle
+// until the watchdog ends it.  Those that both ends have agreed on may not.
+void Simulation::CheckCircle(const FakeNccl::Circle& circle) {
+  std::string way;
+  for (const FakeNccl::Wait& wait : circle) {
+    const SimHost* who = nullptr;
+    const SimHost* on = nullptr;
+    for (const SimHost& host : hosts_) {
+      if (!host.process) continue;
+      if (host.process->gpu() == wait.who) who = &host;
+      if (host.process->gpu() == wait.on) on = &host;
+    }
+    if (who == nullptr || on == nullptr ||
+        !on->process->nccl()->Expects(who->machine.id, wait.name)) {
+      return;
+    }
+    absl::StrAppend(&way, who->machine.id.value, " for ", on->machine.id.value,
+                    ", ");
+  }
+  Violation(absl::StrCat("operations of NCCL wait in a circle: ", way));
+}
+
 void Simulation::StopFaults() {
   swarm_.reset();
+  nccl_.Calm();
   disk_errors_.write = disk_errors_.read = 0;
   if (!service_.up()) {
     const absl::Status started = service_.Start(/*old=*/false);
@@ -260,6 +287,8 @@ Outcome Simulation::Run() {
     outcome_.lives += host.machine.lives;
   }
   outcome_.corrections = ledger_.corrections();
+  outcome_.nccl_operations = nccl_.operations();
+  Add(nccl_.faults(), outcome_.faults);
   outcome_.trace_hash = hash_;
   outcome_.virtual_seconds = absl::ToDoubleSeconds(loop_.Now() - begin);
   return outcome_;

@@ -35,6 +35,7 @@ struct Outcome {
   // The name of the bound (NameOf a Mixing); "" if the distance is not checked.
   std::string_view mixing;
   FaultCounts faults;
+  uint64_t nccl_operations = 0;
 };
 
 // `trace`, if given, gets a line for each thing that happens.

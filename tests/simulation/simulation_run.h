@@ -28,6 +28,7 @@
 #include "tests/simulation/memory_disk.h"
 #include "tests/simulation/sim_process.h"
 #include "tests/simulation/simulation.h"
+#include "tests/testing/fake_nccl.h"
 
 namespace gossamer::simulation {
 
@@ -49,6 +50,7 @@ class Simulation {
   void AfterEvent();
   void Advance();
   void StopFaults();
+  void CheckCircle(const FakeNccl::Circle& circle);
   // Enters a phase, which may take so many of the longest rounds.
   void Enter(Phase phase, uint64_t rounds);
   void RestartStopped();
@@ -71,6 +73,7 @@ class Simulation {
   VirtualPeerLoop control_;
   SimNetwork network_;
   SimService service_;
+  FakeNccl nccl_;
   CorrectionLedger ledger_;
   const std::shared_ptr<const Codec> codec_;
   DiskSession::Errors disk_errors_;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/simulation/composition.h"
 #include "tests/simulation/end_checks.h"
+#include "tests/simulation/nccl_faults.h"
 
 namespace gossamer {
 
@@ -40,11 +41,16 @@ ServicedFleet::ServicedFleet(simulation::Scenario scenario)
       service_(
           &loop_, ServiceOf(scenario_), [](const std::string&) {},
           [this](const std::string& what) { Violation(what); }),
+      nccl_(&loop_, FakeNcclOf(scenario_),
+            [this](const FakeNccl::Circle&) {
+              Violation("operations of NCCL wait for each other in a circle");
+            }),
       codec_(*Codec::Create(scenario_.codec, MakeGame(scenario_, 0)->layout())),
       world_{scenario_,
              loop_,
              network_,
              service_,
+             nccl_,
              ledger_,
              codec_,
              disk_errors_,

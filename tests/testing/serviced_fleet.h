@@ -25,6 +25,7 @@
 #include "tests/simulation/hosts.h"
 #include "tests/simulation/scenario.h"
 #include "tests/simulation/sim_process.h"
+#include "tests/testing/fake_nccl.h"
 
 namespace gossamer {
 
@@ -91,6 +92,7 @@ class ServicedFleet {
   VirtualLoop loop_;
   SimNetwork network_;
   simulation::SimService service_;
+  FakeNccl nccl_;
   simulation::CorrectionLedger ledger_;
   const std::shared_ptr<const Codec> codec_;
   const simulation::DiskSession::Errors disk_errors_;

@@ -63,7 +63,8 @@ std::unique_ptr<SimFleet::Host> SimFleet::MakeSeat(int rank) {
       });
   host->transport = network_.CreateEndpoint(IdOf(rank), host->loop.get());
   if (options_.transport) {
-    host->transport = options_.transport(rank, std::move(host->transport));
+    host->transport =
+        options_.transport(rank, host->loop.get(), std::move(host->transport));
   }
   host->membership = fleet_.Join(IdOf(rank), host->loop.get());
   if (options_.membership) {

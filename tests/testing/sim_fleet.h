@@ -56,7 +56,7 @@ struct SimFleetOptions {
   // A rank's disk and transport, if they differ from the system's and the
   // network's.
   std::function<FileOps*(int rank)> files = {};
-  std::function<std::unique_ptr<Transport>(int rank,
+  std::function<std::unique_ptr<Transport>(int rank, EventLoop* loop,
                                            std::unique_ptr<Transport>)>
       transport = {};
   // A peer's knowledge of its fleet, if it differs from the fleet's.

@@ -222,9 +222,9 @@ bool Admission::AdmitReturned(uint64_t from_round, absl::Time now) {
     m.resume_round = m.needs_parameters ? 0 : newest;
     m.needs_parameters = false;
     for (const Member& v : views_.view().members) {
-      // A peer that trains on at another address needs a view for its
-      // neighbours to find it.
-      moved |= v.id == m.id && v.address != m.address;
+      // A peer that trains on at another address or on another device needs a
+      // view for its neighbours to find it.
+      moved |= v.id == m.id && (v.address != m.address || v.device != m.device);
     }
     roster_.Changed();
   }

@@ -65,6 +65,7 @@ Registration RegistrationOf(const wire::RegisterRequest& request) {
   r.peer_id = {request.peer_id()};
   r.boot_id = request.boot_id();
   r.address = request.address();
+  r.device = request.device();
   r.layout_fingerprint = request.layout_fingerprint();
   r.configuration_hash = request.configuration_hash();
   r.checkpoint_rounds.assign(request.checkpoint_rounds().begin(),

@@ -98,6 +98,16 @@ inline constexpr EventInfo kEventKinds[] = {
     {"member_removed", "a member was removed from the view", ""},
     {"member_suspected", "a neighbour does not answer",
      "look at its machine, if it does not come back"},
+    {"nccl_broken",
+     "a communicator of NCCL was given up: its bodies travel by gRPC until the "
+     "next view has another one",
+     "as it says, if it comes again: the GPU's log, `NCCL_DEBUG=INFO`"},
+    {"nccl_left_out",
+     "members on one fabric cannot use NCCL with each other: two on one GPU, "
+     "or "
+     "two versions of it; they use gRPC",
+     "as it says"},
+    {"nccl_ready", "a communicator of NCCL is complete", ""},
     {"nonfinite_parameters",
      "this peer's parameters are not finite, or beyond "
      "10⁶: it contributes nothing",

@@ -162,10 +162,13 @@ absl::Status Fleet::RegisterIncarnation(const Registration& r, PeerId id,
     GOSSAMER_RETURN_IF_ERROR(registrar_.Classify(r, member, now));
   }
   if (roster_.members().empty()) roster_.TakeRunOf(r);
-  // A peer at another address is admitted by a view that has the address.
-  member.in_view = restored && member.address == r.address;
+  // A peer at another address or on another device is admitted by a view that
+  // has it.
+  member.in_view =
+      restored && member.address == r.address && member.device == r.device;
   member.boot_id = r.boot_id;
   member.address = r.address;
+  member.device = r.device;
   member.checkpoint_rounds = r.checkpoint_rounds;
   member.finished = false;
   roster_.Put(std::move(member));

@@ -35,6 +35,7 @@ struct MemberRecord {
   PeerId id;
   uint64_t boot_id = 0;
   std::string address;
+  std::string device = {};  // Member::device
   std::vector<uint64_t> checkpoint_rounds;
   bool in_view = false;  // the view was made for this incarnation
   // The round that this incarnation starts from: the checkpoint that all or
@@ -125,6 +126,7 @@ struct Registration {
   PeerId peer_id;  // 0: assign one
   uint64_t boot_id = 0;
   std::string address;
+  std::string device = {};  // Member::device
   uint64_t layout_fingerprint = 0;
   uint64_t configuration_hash = 0;
   std::vector<uint64_t> checkpoint_rounds;

@@ -32,6 +32,7 @@ constexpr int MaxAnswerBytes(int peers) {
 inline constexpr int kMostGrowth = 8;
 
 inline constexpr size_t kMaxAddressBytes = 255;
+inline constexpr size_t kMaxDeviceBytes = 127;
 inline constexpr size_t kMaxCheckpointRounds = 64;
 // Neighbours that one heartbeat may suspect, members that a joining peer gets
 // parameters from, and joining peers that a member serves.

@@ -29,6 +29,7 @@ wire::StoredMember ToMessage(const MemberRecord& m) {
   stored.set_peer_id(m.id.value);
   stored.set_boot_id(m.boot_id);
   stored.set_address(m.address);
+  stored.set_device(m.device);
   for (const uint64_t round : m.checkpoint_rounds) {
     stored.add_checkpoint_rounds(round);
   }
@@ -49,6 +50,9 @@ absl::StatusOr<MemberRecord> FromMessage(const wire::StoredMember& stored) {
   if (stored.address().empty() || stored.address().size() > kMaxAddressBytes) {
     return Refused(absl::StrCat(who, " has no proper address"));
   }
+  if (stored.device().size() > kMaxDeviceBytes) {
+    return Refused(absl::StrCat(who, " has no proper device"));
+  }
   const auto& rounds = stored.checkpoint_rounds();
   if (static_cast<size_t>(rounds.size()) > kMaxCheckpointRounds ||
       stored.resume_round() > kMaxRound ||
@@ -62,6 +66,7 @@ absl::StatusOr<MemberRecord> FromMessage(const wire::StoredMember& stored) {
   return MemberRecord{.id = {stored.peer_id()},
                       .boot_id = stored.boot_id(),
                       .address = stored.address(),
+                      .device = stored.device(),
                       .checkpoint_rounds = {rounds.begin(), rounds.end()},
                       .in_view = stored.in_view(),
                       .resume_round = stored.resume_round(),

@@ -25,11 +25,12 @@ absl::Status Registrar::Check(const Registration& r, bool first) const {
   }
   if (r.boot_id == 0 || r.address.empty() ||
       r.address.size() > kMaxAddressBytes ||
+      r.device.size() > kMaxDeviceBytes ||
       r.checkpoint_rounds.size() > kMaxCheckpointRounds) {
     return absl::InvalidArgumentError(absl::StrFormat(
-        "register: needs a boot id, an address of 1 to %d characters and at "
-        "most %d checkpoint rounds",
-        kMaxAddressBytes, kMaxCheckpointRounds));
+        "register: needs a boot id, an address of 1 to %d characters, a device "
+        "of at most %d and at most %d checkpoint rounds",
+        kMaxAddressBytes, kMaxDeviceBytes, kMaxCheckpointRounds));
   }
   for (uint64_t round : r.checkpoint_rounds) {
     if (round > kMaxRound) {

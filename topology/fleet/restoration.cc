@@ -92,21 +92,22 @@ void Restoration::EvictOutsiders(const View& view) {
   }
 }
 
-void Restoration::TakeMember(PeerId id, const std::string& address,
-                             Standing standing, absl::Time now) {
+void Restoration::TakeMember(const Member& m, Standing standing,
+                             absl::Time now) {
   // The own record says more of an incarnation than a view does.
-  if (MemberRecord* known = roster_.Find(id)) {
+  if (MemberRecord* known = roster_.Find(m.id)) {
     known->standing = standing;
     return;
   }
   MemberRecord member;
-  member.id = id;
+  member.id = m.id;
   member.boot_id = kUnknownIncarnation;
-  member.address = address;
+  member.address = m.address;
+  member.device = m.device;
   member.in_view = true;
   member.standing = standing;
   roster_.Put(std::move(member));
-  roster_.live(id).registered = now;
+  roster_.live(m.id).registered = now;
 }
 
 void Restoration::TakeView(const Registration& r, absl::Time now) {
@@ -118,11 +119,11 @@ void Restoration::TakeView(const Registration& r, absl::Time now) {
   }
   EvictOutsiders(*r.view);
   for (const Member& m : r.view->members) {
-    TakeMember(m.id, m.address, Standing::kMember, now);
+    TakeMember(m, Standing::kMember, now);
   }
   bool died_leaving = false;
   for (const Departure& d : r.view->departures) {
-    TakeMember(d.id, d.address, Standing::kLeaving, now);
+    TakeMember({.id = d.id, .address = d.address}, Standing::kLeaving, now);
     MemberRecord& m = *roster_.Find(d.id);
     if (m.boot_id == kUnknownIncarnation || m.in_view ||
         roster_.live(d.id).trains) {

@@ -51,8 +51,7 @@ class Restoration {
   absl::Status CheckHandedBack(const Registration& r) const;
   void TakeView(const Registration& r, absl::Time now);
   void EvictOutsiders(const View& view);
-  void TakeMember(PeerId id, const std::string& address, Standing standing,
-                  absl::Time now);
+  void TakeMember(const Member& m, Standing standing, absl::Time now);
 
   const FleetOptions& options_;
   Roster& roster_;

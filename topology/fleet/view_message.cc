@@ -1,5 +1,6 @@
 #include "topology/fleet/view_message.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -31,6 +32,14 @@ wire::ViewMessage ToMessage(const View& view) {
   for (const Member& member : view.members) {
     m.add_member_id(member.id.value);
     m.add_member_address(member.address);
+  }
+  // A view of a fleet in host memory keeps the bytes that it always had.
+  if (std::ranges::any_of(view.members, [](const Member& member) {
+        return !member.device.empty();
+      })) {
+    for (const Member& member : view.members) {
+      m.add_member_device(member.device);
+    }
   }
   for (const Departure& d : view.departures) {
     m.add_departing_id(d.id.value);
@@ -66,6 +75,11 @@ absl::StatusOr<View> FromMessage(const wire::ViewMessage& m) {
       m.member_id_size() != m.member_address_size()) {
     return Refused(absl::StrCat("with ", m.member_id_size(), " ids and ",
                                 m.member_address_size(), " addresses"));
+  }
+  const bool devices = m.member_device_size() != 0;
+  if (devices && m.member_device_size() != m.member_id_size()) {
+    return Refused(absl::StrCat("with ", m.member_id_size(), " ids and ",
+                                m.member_device_size(), " devices"));
   }
   // A departure is not a member, so it has an address of its own: neighbours
   // complete their exchanges with it.
@@ -105,8 +119,13 @@ absl::StatusOr<View> FromMessage(const wire::ViewMessage& m) {
         m.member_address(i).size() > kMaxAddressBytes) {
       return Refused("with a member that has no proper address");
     }
+    if (devices && m.member_device(i).size() > kMaxDeviceBytes) {
+      return Refused("with a member that has no proper device");
+    }
     view.members.push_back(
-        {.id = {m.member_id(i)}, .address = m.member_address(i)});
+        {.id = {m.member_id(i)},
+         .address = m.member_address(i),
+         .device = devices ? m.member_device(i) : std::string()});
   }
   for (int i = 0; i < m.departing_id_size(); ++i) {
     if (m.departing_id(i) == 0 || m.departing_address(i).empty() ||

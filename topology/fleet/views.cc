@@ -71,7 +71,8 @@ View Views::Next(uint64_t from_round) const {
   next.from_round = from_round;
   for (const MemberRecord& m : roster_.members()) {
     if (m.standing == Standing::kMember) {
-      next.members.push_back({.id = m.id, .address = m.address});
+      next.members.push_back(
+          {.id = m.id, .address = m.address, .device = m.device});
     } else if (m.standing == Standing::kLeaving) {
       next.departures.push_back(
           {.id = m.id,

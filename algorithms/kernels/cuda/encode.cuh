@@ -41,7 +41,8 @@ __global__ void EncodeValues(EncodeArguments a, size_t n) {
 // This lane's part of a block of `size` values; what is beyond is 0.
 struct LaneValues {
   uint32_t size;
-  float v[kPerLane];
+  float replica[kPerLane];  // as it was, so that it is read once
+  float v[kPerLane];        // to be coded
   int code[kPerLane];
 
   __device__ static uint32_t Place(uint32_t j) { return Lane() + kWarp * j; }
@@ -54,8 +55,13 @@ __device__ inline LaneValues LoadBlock(const EncodeArguments& a, size_t start,
   block.size =
       static_cast<uint32_t>(n - start < kBlockSize ? n - start : kBlockSize);
   for (uint32_t j = 0; j < kPerLane; ++j) {
+    const size_t i = start + LaneValues::Place(j);
+    const bool there = block.Has(j);
+    block.replica[j] = there && a.replica != nullptr ? a.replica[i] : 0;
+    block.v[j] = there ? a.x[i] : 0;
+    // Without a replica it stays as it is: x − 0 is x, and −0 − 0 is −0.
+    block.v[j] = block.v[j] - block.replica[j];
     block.code[j] = 0;
-    block.v[j] = block.Has(j) ? Innovation(a, start + LaneValues::Place(j)) : 0;
   }
   return block;
 }
@@ -65,8 +71,8 @@ __device__ inline void UpdateReplica(const EncodeArguments& a, size_t start,
   if (a.replica == nullptr) return;
   for (uint32_t j = 0; j < kPerLane; ++j) {
     if (!block.Has(j)) continue;
-    float& value = a.replica[start + LaneValues::Place(j)];
-    value = Follow(value, block.code[j], scale);
+    a.replica[start + LaneValues::Place(j)] =
+        Follow(block.replica[j], block.code[j], scale);
   }
 }
 

@@ -15,7 +15,7 @@ constexpr uint8_t kFirst = 1;
 constexpr uint8_t kLast = 2;
 constexpr size_t kCrcOffset = 8;
 // The values of Channel that the newest version has.
-constexpr uint8_t kChannels = 5;
+constexpr uint8_t kChannels = 6;
 
 // The bytes that are copied and checked at a time.  A block stays in the L1
 // cache between the copy and the checksum.

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -22,7 +23,9 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::ContainsRegex;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -137,11 +140,16 @@ TEST_F(Cli, DoctorHasStableKeys) {
     EXPECT_EQ(check["advice"] == "", check["level"] == "ok") << check;
     names.push_back(check["name"]);
   }
-  EXPECT_THAT(names,
+  const auto gpu = std::ranges::find(names, "gpu");
+  ASSERT_NE(gpu, names.end());
+  EXPECT_THAT(std::vector(names.begin(), gpu),
               ElementsAre("versions", "cpu", "cores", "memory", "disk",
                           "open files", "gossamer-topology", "gossamer-peer",
                           "gossamer-models", "emoji font", "ports", "clock",
                           "tcp buffers", "tcp idle", "tcp congestion"));
+  // A machine with a GPU has more.
+  EXPECT_THAT(std::vector(gpu + 1, names.end()),
+              Each(AnyOf("cuda", "torch cuda", "nccl", "peer access")));
 }
 
 TEST_F(Cli, NoServiceIsAClearFailure) {

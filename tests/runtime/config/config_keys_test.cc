@@ -54,6 +54,14 @@ TEST(ConfigKeys, EachIsExplainedByASentence) {
   }
 }
 
+TEST(ConfigKeys, TransportIsExplained) {
+  const auto transport = FindConfigKey("transport");
+  ASSERT_TRUE(transport.ok()) << transport.status();
+  EXPECT_EQ(transport->values, "auto, grpc, nccl");
+  EXPECT_EQ(transport->fallback, "\"auto\"");
+  EXPECT_THAT(transport->explanation, HasSubstr("from device to device"));
+}
+
 TEST(ConfigKeys, HaveTypesValuesAndDefaults) {
   const auto codec = FindConfigKey("mixing.codec");
   ASSERT_TRUE(codec.ok()) << codec.status();
@@ -85,7 +93,7 @@ TEST(ConfigKeys, ListedNamesAreKnown) {
       EXPECT_THAT(message, Not(HasSubstr("known: "))) << set;
     }
   }
-  EXPECT_EQ(named, 9);
+  EXPECT_EQ(named, 10);
 }
 
 TEST(ConfigKeys, AreFoundByTheirLastNameWhereItIsTheOnlyOne) {

@@ -87,6 +87,14 @@ TEST(ParseRunConfig, AnOldSpellingIsAnsweredWithItsPlaceAndTheNewOne) {
                     HasSubstr("leave \"fixed\" out")));
 }
 
+TEST(ParseRunConfig, TransportIsOneOfThree) {
+  EXPECT_EQ(Parse("").transport(), "auto");
+  EXPECT_EQ(Parse("transport: \"nccl\"").transport(), "nccl");
+  EXPECT_THAT(Error("transport: \"ncc\""),
+              AllOf(StartsWith("f.textproto:1:1: transport is \"ncc\""),
+                    HasSubstr("auto, grpc, nccl")));
+}
+
 TEST(ParseRunConfig, PlaceIsTheKeysEvenIfTheNextTokenIsElsewhere) {
   EXPECT_THAT(Error("mixin\n\n{ codec: \"dense-f32\" }"),
               StartsWith("f.textproto:1:1: there is no key \"mixin\""));
@@ -543,6 +551,8 @@ TEST(ConfigurationHash, IsOfWhatPeersShare) {
                             "game { gan { data { path: \"/data\" } } }")));
   EXPECT_EQ(hash, ConfigurationHash(Parse("mixing { codec: \"innov-int4\" "
                                           "edges: \"\" }")));
+  // Peers on GPUs and peers in host memory train together.
+  EXPECT_EQ(hash, ConfigurationHash(Parse("transport: \"grpc\"")));
   EXPECT_NE(hash, ConfigurationHash(Parse("seed: 2")));
   EXPECT_NE(hash, ConfigurationHash(Parse("mixing { gamma: 0.5 }")));
   EXPECT_NE(hash, ConfigurationHash(Parse("step { beta1: 0.4 }")));

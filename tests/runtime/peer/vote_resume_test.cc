@@ -81,7 +81,8 @@ class Incarnation {
     o.files = [this](int rank) {
       return disks_[static_cast<size_t>(rank)].get();
     };
-    o.transport = [this](int rank, std::unique_ptr<Transport> transport) {
+    o.transport = [this](int rank, EventLoop*,
+                         std::unique_ptr<Transport> transport) {
       return std::make_unique<simulation::MortalTransport>(
           std::move(transport), crashes_[static_cast<size_t>(rank)].get());
     };

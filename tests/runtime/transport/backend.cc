@@ -1,5 +1,5 @@
-// The backends of the conformance suite: the simulated network, threads of one
-// process, and gRPC in three ways.
+// The backends of the conformance suite: the simulated network, NCCL over it
+// with and without faults, threads of one process, and gRPC in three ways.
 
 #include "tests/runtime/transport/backend.h"
 
@@ -13,6 +13,8 @@
 #include "runtime/sim/virtual_loop.h"
 #include "runtime/transport/grpc/grpc_transport.h"
 #include "runtime/transport/inproc/inproc_network.h"
+#include "runtime/transport/nccl/nccl_transport.h"
+#include "tests/testing/fake_nccl.h"
 
 namespace gossamer {
 
@@ -67,7 +69,8 @@ class SimBackend : public Backend {
     Peer& p = peers_[peer];
     p.loop = std::make_unique<VirtualPeerLoop>(&loop_);
     p.recorder = std::make_unique<Recorder>();
-    p.transport = network_.CreateEndpoint(peer, p.loop.get());
+    p.transport =
+        Wrap(peer, p.loop.get(), network_.CreateEndpoint(peer, p.loop.get()));
     p.transport->SetListener(p.recorder.get());
   }
   void Kill(PeerId peer) override { peers_.at(peer).transport.reset(); }
@@ -86,6 +89,14 @@ class SimBackend : public Backend {
     return loop_.RunUntil([&] { return r.With(condition); }, kLimit);
   }
 
+ protected:
+  virtual std::unique_ptr<Transport> Wrap(
+      PeerId peer, EventLoop* loop, std::unique_ptr<Transport> transport) {
+    return transport;
+  }
+  VirtualLoop* loop() { return &loop_; }
+  void DestroyAll() { peers_.clear(); }
+
  private:
   struct Peer {
     std::unique_ptr<VirtualPeerLoop> loop;
@@ -95,6 +106,83 @@ class SimBackend : public Backend {
   VirtualLoop loop_;
   SimNetwork network_;
   std::map<PeerId, Peer> peers_;
+};
+
+// Gives the frames of edges numbers, as edges do, so that their bodies may
+// travel beside their heads.
+class NumberingTransport final : public Transport {
+ public:
+  explicit NumberingTransport(std::unique_ptr<Transport> transport)
+      : transport_(std::move(transport)) {}
+  void SetListener(TransportListener* listener) override {
+    transport_->SetListener(listener);
+  }
+  void Connect(PeerId peer, const std::string& address) override {
+    transport_->Connect(peer, address);
+  }
+  void Disconnect(PeerId peer) override { transport_->Disconnect(peer); }
+  bool Send(PeerId peer, Channel channel, Frame frame) override {
+    if (channel == Channel::kEdge) {
+      frame.exchange = MakeExchangeId(++sent_[peer]);
+    }
+    return transport_->Send(peer, channel, std::move(frame));
+  }
+  void Close(PeerId peer, ConnectionId connection,
+             const absl::Status& why) override {
+    transport_->Close(peer, connection, why);
+  }
+  bool Idle(PeerId peer) const override { return transport_->Idle(peer); }
+  TransportCounters counters() const override { return transport_->counters(); }
+
+ private:
+  const std::unique_ptr<Transport> transport_;
+  std::map<PeerId, uint64_t> sent_;
+};
+
+// Peers 1 and 2 on a GPU each of one host.  A peer that is started again is in
+// a view that the other has not heard of.
+class NcclBackend : public SimBackend {
+ public:
+  explicit NcclBackend(FakeNcclOptions options)
+      : nccl_(loop(), options, [](const auto& circle) {
+          ADD_FAILURE() << circle.size() << " ranks wait in a circle";
+        }) {}
+  ~NcclBackend() override { DestroyAll(); }  // before their devices
+  bool Await(
+      PeerId peer,
+      absl::FunctionRef<bool(const Recorder::Seen&)> condition) override {
+    if (!SimBackend::Await(peer, condition)) return false;
+    // Time for a communicator, so that the frames that follow can use it.
+    loop()->RunFor(absl::Milliseconds(20));
+    return true;
+  }
+
+ protected:
+  std::unique_ptr<Transport> Wrap(
+      PeerId peer, EventLoop* loop,
+      std::unique_ptr<Transport> transport) override {
+    auto& ranks = ranks_[peer];
+    ranks.push_back(nccl_.NewRank(absl::StrCat("gpu", peer.value)));
+    NcclOptions options{.self = peer, .least_bytes = 1};
+    options.poll = absl::Milliseconds(1);
+    auto made = std::make_unique<NcclTransport>(
+        std::move(transport), loop, ranks.back().get(), ranks.back().get(),
+        std::move(options));
+    View view;
+    view.generation = ranks.size();
+    view.epoch = 1;
+    for (uint64_t id = 1; id <= 2; ++id) {
+      const NcclPlace place{"host", absl::StrCat("gpu", id), 22809};
+      view.members.push_back(
+          {.id = {id}, .address = "sim", .device = place.Text()});
+    }
+    made->Prepare(view);
+    return std::make_unique<NumberingTransport>(std::move(made));
+  }
+
+ private:
+  FakeNccl nccl_;
+  std::map<PeerId, std::vector<std::unique_ptr<FakeNccl::Rank>>> ranks_;
 };
 
 // Runs each peer on a loop with a thread.
@@ -217,6 +305,23 @@ std::unique_ptr<Backend> MakeGrpcBothDialBackend() {
 }
 std::unique_ptr<Backend> MakeGrpcLanesBackend() {
   return std::make_unique<GrpcBackend>(false, 3);
+}
+
+std::unique_ptr<Backend> MakeNcclBackend() {
+  return std::make_unique<NcclBackend>(
+      FakeNcclOptions{.making = absl::Milliseconds(1)});
+}
+std::unique_ptr<Backend> MakeNcclHangsBackend() {
+  return std::make_unique<NcclBackend>(
+      FakeNcclOptions{.making = absl::Milliseconds(1), .hang = 0.05});
+}
+std::unique_ptr<Backend> MakeNcclFailsBackend() {
+  return std::make_unique<NcclBackend>(
+      FakeNcclOptions{.making = absl::Milliseconds(1), .error = 0.05});
+}
+std::unique_ptr<Backend> MakeNcclSlowBackend() {
+  return std::make_unique<NcclBackend>(
+      FakeNcclOptions{.making = absl::Milliseconds(1), .slow = 0.3});
 }
 
 }  // namespace gossamer

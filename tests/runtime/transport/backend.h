@@ -88,6 +88,11 @@ std::unique_ptr<Backend> MakeInprocBackend();
 std::unique_ptr<Backend> MakeGrpcBackend();
 std::unique_ptr<Backend> MakeGrpcBothDialBackend();
 std::unique_ptr<Backend> MakeGrpcLanesBackend();
+// NCCL over the simulated network; its operations hang, fail or are slow.
+std::unique_ptr<Backend> MakeNcclBackend();
+std::unique_ptr<Backend> MakeNcclHangsBackend();
+std::unique_ptr<Backend> MakeNcclFailsBackend();
+std::unique_ptr<Backend> MakeNcclSlowBackend();
 
 }  // namespace gossamer
 

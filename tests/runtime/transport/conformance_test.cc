@@ -369,7 +369,11 @@ INSTANTIATE_TEST_SUITE_P(
                       Parameter{"inproc", MakeInprocBackend},
                       Parameter{"grpc", MakeGrpcBackend},
                       Parameter{"grpc_both_dial", MakeGrpcBothDialBackend},
-                      Parameter{"grpc_lanes", MakeGrpcLanesBackend}),
+                      Parameter{"grpc_lanes", MakeGrpcLanesBackend},
+                      Parameter{"nccl", MakeNcclBackend},
+                      Parameter{"nccl_hangs", MakeNcclHangsBackend},
+                      Parameter{"nccl_fails", MakeNcclFailsBackend},
+                      Parameter{"nccl_slow", MakeNcclSlowBackend}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Calls to a service at several addresses: which instance is asked, in which
 // order, and for how long.
 
+#include "runtime/transport/grpc/instance_calls.h"
+
 #include <map>
 #include <memory>
 #include <string>
@@ -10,7 +12,6 @@
 #include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/transport/grpc/instance_calls.h"
 
 namespace gossamer {
 namespace {

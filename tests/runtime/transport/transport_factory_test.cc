@@ -8,6 +8,8 @@
 #include <string>
 
 #include "runtime/base/real_loop.h"
+#include "runtime/transport/transport_choice.h"
+#include "tests/testing/fake_nccl.h"
 
 namespace gossamer {
 namespace {
@@ -17,15 +19,39 @@ using testing::HasSubstr;
 TEST(TransportFactory, MakesEachByItsName) {
   RealLoop loop;
   InprocNetwork network;
+  FakeNccl nccl(&loop, {});
+  const auto gpu = nccl.NewRank("gpu0");
   for (const std::string_view name : TransportNames()) {
     auto made = MakeTransport(name, &loop,
                               {.self = {1},
                                .run_id = "run",
                                .listen_address = "127.0.0.1:0",
-                               .network = &network});
+                               .network = &network,
+                               .nccl = gpu.get(),
+                               .device = gpu.get()});
     ASSERT_TRUE(made.ok()) << name << ": " << made.status();
     ASSERT_NE(made->transport, nullptr);
-    EXPECT_EQ(made->port != 0, name == "grpc");
+    EXPECT_EQ(made->port != 0, name != "inproc");
+    EXPECT_EQ(made->nccl != nullptr, name == "nccl" || name == "auto");
+  }
+}
+
+TEST(TransportFactory, InHostMemoryAutoIsGrpcAndNcclIsRefused) {
+  RealLoop loop;
+  const TransportOptions options{
+      .self = {1}, .run_id = "run", .listen_address = "127.0.0.1:0"};
+  const auto chosen = MakeTransport("auto", &loop, options);
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_EQ(chosen->nccl, nullptr);
+  const auto refused = MakeTransport("nccl", &loop, options);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("parameters are in host memory"));
+}
+
+TEST(TransportFactory, AConfigurationMayAskForWhatIsMade) {
+  for (const std::string_view choice : kTransportChoices) {
+    EXPECT_THAT(TransportNames(), testing::Contains(choice));
   }
 }
 
@@ -34,7 +60,7 @@ TEST(TransportFactory, SaysWhichThereAreAndWhatOneNeeds) {
   const auto unknown = MakeTransport("pigeon", &loop, {.self = {1}});
   EXPECT_EQ(unknown.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(unknown.status().message()),
-              HasSubstr("\"pigeon\"; there are grpc, inproc"));
+              HasSubstr("\"pigeon\"; there are auto, grpc, inproc, nccl"));
   const auto alone = MakeTransport("inproc", &loop, {.self = {1}});
   EXPECT_EQ(alone.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(alone.status().message()), HasSubstr("one process"));

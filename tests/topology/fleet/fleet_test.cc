@@ -153,6 +153,7 @@ TEST_F(FleetTest, RefusesOneTooManyAndMalformedRequests) {
   for (auto spoil : {+[](Registration& r) { r.boot_id = 0; },
                      +[](Registration& r) { r.address.clear(); },
                      +[](Registration& r) { r.address.assign(256, 'a'); },
+                     +[](Registration& r) { r.device.assign(128, 'd'); },
                      +[](Registration& r) { r.checkpoint_rounds.resize(65); },
                      +[](Registration& r) { r.checkpoint_rounds = {~0ull}; }}) {
     Registration r = Peer(1, 9);
@@ -248,6 +249,21 @@ TEST_F(FleetTest, AReturningPeerIsLetInThoughTheServiceRestartsMeanwhile) {
   EXPECT_FALSE(Hear(Beat(2, 202)).view) << "nobody has been heard of yet";
   Hear(Beat(1, 101));
   EXPECT_TRUE(Hear(Beat(2, 202)).view);
+}
+
+TEST_F(FleetTest, AnotherDeviceMakesAView) {
+  Assemble(2);
+  Registration r = Peer(2, 202);
+  r.address = "host:102";
+  r.device = "host/gpu";
+  r.checkpoint_rounds = {5};
+  ASSERT_TRUE(fleet_->Register(r, now_).ok());
+  FleetHeartbeat h = Beat(1, 101, 55);
+  h.view_generation = h.view_epoch = 1;
+  const FleetAnswer answer = Hear(h);
+  ASSERT_TRUE(answer.view);
+  EXPECT_EQ(answer.view->members[0].device, "");
+  EXPECT_EQ(answer.view->members[1].device, "host/gpu");
 }
 
 TEST_F(FleetTest, ANewAddressMakesAViewFarEnoughAhead) {

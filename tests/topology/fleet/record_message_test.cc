@@ -38,6 +38,11 @@ TEST(RecordMessageTest, WhatCannotBeIsRefusedAndNamed) {
       {[](auto& m) { m.mutable_members(0)->set_peer_id(0); }, "ascend"},
       {[](auto& m) { m.mutable_members(1)->clear_address(); },
        "peer 2 has no proper address"},
+      {[](auto& m) {
+         m.mutable_members(0)->set_device(
+             std::string(kMaxDeviceBytes + 1, 'd'));
+       },
+       "peer 1 has no proper device"},
       {[](auto& m) { m.mutable_members(0)->set_standing(5); }, "standing 5"},
       {[](auto& m) { m.mutable_members(0)->set_resume_round(~0ULL); },
        "rounds out of range"},

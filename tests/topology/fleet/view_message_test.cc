@@ -47,6 +47,20 @@ TEST(ViewMessageTest, KeepsEverything) {
   EXPECT_EQ(view->overlap_steps, 4);
 }
 
+TEST(ViewMessageTest, DevicesTravelByRankAndCostNothingWithoutAny) {
+  EXPECT_EQ(ToMessage(Sample()).member_device_size(), 0);
+  View view = Sample();
+  view.members[1].device = "host/gpu";
+  const wire::ViewMessage message = ToMessage(view);
+  EXPECT_EQ(FromMessage(message)->members, view.members);
+  wire::ViewMessage short_of_one = message;
+  short_of_one.mutable_member_device()->RemoveLast();
+  EXPECT_FALSE(FromMessage(short_of_one).ok());
+  wire::ViewMessage too_long = message;
+  too_long.set_member_device(0, std::string(kMaxDeviceBytes + 1, 'd'));
+  EXPECT_FALSE(FromMessage(too_long).ok());
+}
+
 // Peers of older releases read a graph that changes by round as a schedule
 // beside the graph ring.
 TEST(ViewMessageTest, AGraphThatChangesIsASchedule) {

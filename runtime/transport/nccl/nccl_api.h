@@ -1,0 +1,83 @@
+// The functions of NCCL that this runtime calls, as an interface.
+//
+// The real one is opened at run time (nccl_library.h); tests have one in
+// virtual time with faults.  Pointers and streams are plain, so memory of any
+// device fits.  Knows nothing of peers, frames or rounds.
+
+#ifndef GOSSAMER_RUNTIME_TRANSPORT_NCCL_NCCL_API_H_
+#define GOSSAMER_RUNTIME_TRANSPORT_NCCL_NCCL_API_H_
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace gossamer {
+
+// The numbers of nccl.h.
+enum class NcclResult : int {
+  kSuccess = 0,
+  kUnhandledCudaError = 1,
+  kSystemError = 2,
+  kInternalError = 3,
+  kInvalidArgument = 4,
+  kInvalidUsage = 5,
+  kRemoteError = 6,
+  kInProgress = 7
+};
+
+// ncclComm_t.
+using NcclComm = void*;
+// ncclUniqueId: one rank makes it, all ranks of a communicator need it.
+using NcclUniqueId = std::array<std::byte, 128>;
+
+// Each function is that of nccl.h by the same name.  Communicators are
+// non-blocking: a call may answer kInProgress, and CommGetAsyncError says when
+// it is over.  All calls are made on one thread.
+class NcclApi {
+ public:
+  virtual ~NcclApi() = default;
+  // As ncclGetVersion has it: 22809 is 2.28.9.
+  virtual int version() const = 0;
+  // The words of an error.
+  virtual std::string TextOf(NcclResult result) const = 0;
+  virtual NcclResult GetUniqueId(NcclUniqueId* id) = 0;
+  virtual NcclResult CommInitRank(NcclComm* comm, int ranks,
+                                  const NcclUniqueId& id, int rank) = 0;
+  virtual NcclResult CommGetAsyncError(NcclComm comm, NcclResult* error) = 0;
+  virtual NcclResult GroupStart() = 0;
+  virtual NcclResult GroupEnd() = 0;
+  virtual NcclResult Send(const void* from, size_t bytes, int rank,
+                          NcclComm comm, void* stream) = 0;
+  virtual NcclResult Recv(void* to, size_t bytes, int rank, NcclComm comm,
+                          void* stream) = 0;
+  // The sum over all ranks of `count` floats.
+  virtual NcclResult AllReduce(const float* from, float* to, size_t count,
+                               NcclComm comm, void* stream) = 0;
+  // Ends the communicator and what is under way on it, without waiting.
+  // `buffers` live until nothing of it can touch them.
+  virtual void CommAbort(NcclComm comm, std::shared_ptr<void> buffers) = 0;
+};
+
+// Memory of the device that a peer's operations run on, and their one stream.
+// Copies are enqueued on the stream.
+class NcclDevice {
+ public:
+  virtual ~NcclDevice() = default;
+  virtual void* stream() = 0;
+  // kResourceExhausted if the device has no room.
+  virtual absl::StatusOr<std::shared_ptr<void>> Allocate(size_t bytes) = 0;
+  // Host memory stays as it is until Idle().
+  virtual absl::Status CopyIn(void* to, std::span<const std::byte> from) = 0;
+  virtual absl::Status CopyOut(std::span<std::byte> to, const void* from) = 0;
+  // True if all that was enqueued has run; an error of the device otherwise.
+  virtual absl::StatusOr<bool> Idle() = 0;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_TRANSPORT_NCCL_NCCL_API_H_

@@ -1,0 +1,148 @@
+#include "runtime/transport/nccl/nccl_communicator.h"
+
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "algorithms/base/seeded_bug.h"
+#include "algorithms/base/status_macros.h"
+
+namespace gossamer {
+
+// The buffers of an operation.  They outlive it, also after an abort.
+struct NcclCommunicator::Operation {
+  Payload body;               // host memory that is copied in
+  std::vector<float> values;  // the same, of a sum
+  std::shared_ptr<void> send, receive;
+  std::shared_ptr<std::vector<std::byte>> landing;
+  // Of an exchange.
+  std::shared_ptr<void> send_name, receive_name;
+  uint64_t name = 0, landed_name = 0;
+  bool enqueued = false;  // NCCL has all of it on the stream
+};
+
+NcclCommunicator::NcclCommunicator(NcclApi* api, NcclDevice* device, int ranks,
+                                   int rank)
+    : api_(api), device_(device), ranks_(ranks), rank_(rank) {}
+
+// A call on a non-blocking communicator may go on in the background.
+absl::Status NcclCommunicator::Check(NcclResult result,
+                                     const char* call) const {
+  if (result == NcclResult::kSuccess || result == NcclResult::kInProgress) {
+    return absl::OkStatus();
+  }
+  return absl::InternalError(absl::StrCat(call, ": ", api_->TextOf(result)));
+}
+
+absl::Status NcclCommunicator::Make(const NcclUniqueId& id) {
+  if (state_ != NcclState::kWaiting) return absl::OkStatus();
+  state_ = NextState(state_, NcclEvent::kId);
+  return Check(api_->CommInitRank(&comm_, ranks_, id, rank_),
+               "ncclCommInitRankConfig");
+}
+
+absl::Status NcclCommunicator::PollMaking() {
+  if (state_ != NcclState::kMaking) return absl::OkStatus();
+  NcclResult error = NcclResult::kSuccess;
+  GOSSAMER_RETURN_IF_ERROR(
+      Check(api_->CommGetAsyncError(comm_, &error), "ncclCommGetAsyncError"));
+  GOSSAMER_RETURN_IF_ERROR(Check(error, "ncclCommInitRankConfig"));
+  if (error == NcclResult::kSuccess) {
+    state_ = NextState(state_, NcclEvent::kMade);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<NcclCommunicator::Operation>>
+NcclCommunicator::Prepare(std::span<const std::byte> out, size_t bytes) {
+  auto operation = std::make_shared<Operation>();
+  operation->landing = std::make_shared<std::vector<std::byte>>(bytes);
+  GOSSAMER_ASSIGN_OR_RETURN(operation->send, device_->Allocate(out.size()));
+  GOSSAMER_ASSIGN_OR_RETURN(operation->receive, device_->Allocate(bytes));
+  return operation;
+}
+
+absl::Status NcclCommunicator::Exchange(int rank, Payload body, size_t bytes,
+                                        uint64_t name) {
+  GOSSAMER_ASSIGN_OR_RETURN(operation_, Prepare(body.bytes(), bytes));
+  operation_->body = std::move(body);
+  operation_->name = name;
+  GOSSAMER_ASSIGN_OR_RETURN(operation_->send_name,
+                            device_->Allocate(sizeof name));
+  GOSSAMER_ASSIGN_OR_RETURN(operation_->receive_name,
+                            device_->Allocate(sizeof name));
+  GOSSAMER_RETURN_IF_ERROR(
+      device_->CopyIn(operation_->send_name.get(),
+                      std::as_bytes(std::span(&operation_->name, 1))));
+  const std::span<const std::byte> out = operation_->body.bytes();
+  GOSSAMER_RETURN_IF_ERROR(device_->CopyIn(operation_->send.get(), out));
+  void* const stream = device_->stream();
+  GOSSAMER_RETURN_IF_ERROR(Check(api_->GroupStart(), "ncclGroupStart"));
+  const absl::Status calls[] = {
+      Check(api_->Send(operation_->send.get(), out.size(), rank, comm_, stream),
+            "ncclSend"),
+      Check(api_->Recv(operation_->receive.get(), bytes, rank, comm_, stream),
+            "ncclRecv"),
+      Check(api_->Send(operation_->send_name.get(), sizeof name, rank, comm_,
+                       stream),
+            "ncclSend"),
+      Check(api_->Recv(operation_->receive_name.get(), sizeof name, rank, comm_,
+                       stream),
+            "ncclRecv"),
+      // The group is ended whatever its calls have said, lest the next one
+      // nest.
+      Check(api_->GroupEnd(), "ncclGroupEnd")};
+  for (const absl::Status& call : calls) GOSSAMER_RETURN_IF_ERROR(call);
+  return absl::OkStatus();
+}
+
+absl::Status NcclCommunicator::Sum(std::vector<float> values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  GOSSAMER_ASSIGN_OR_RETURN(operation_, Prepare(bytes, bytes.size()));
+  const size_t count = values.size();
+  operation_->values = std::move(values);
+  GOSSAMER_RETURN_IF_ERROR(device_->CopyIn(
+      operation_->send.get(), std::as_bytes(std::span(operation_->values))));
+  return Check(
+      api_->AllReduce(static_cast<const float*>(operation_->send.get()),
+                      static_cast<float*>(operation_->receive.get()), count,
+                      comm_, device_->stream()),
+      "ncclAllReduce");
+}
+
+absl::StatusOr<std::optional<Payload>> NcclCommunicator::PollOperation() {
+  NcclResult error = NcclResult::kSuccess;
+  GOSSAMER_RETURN_IF_ERROR(
+      Check(api_->CommGetAsyncError(comm_, &error), "ncclCommGetAsyncError"));
+  GOSSAMER_RETURN_IF_ERROR(Check(error, "NCCL"));
+  // The copy must not be enqueued before NCCL's own work is.
+  if (error == NcclResult::kInProgress) return std::nullopt;
+  if (!operation_->enqueued) {
+    operation_->enqueued = true;
+    GOSSAMER_RETURN_IF_ERROR(
+        device_->CopyOut(*operation_->landing, operation_->receive.get()));
+    if (operation_->receive_name != nullptr) {
+      GOSSAMER_RETURN_IF_ERROR(device_->CopyOut(
+          std::as_writable_bytes(std::span(&operation_->landed_name, 1)),
+          operation_->receive_name.get()));
+    }
+  }
+  GOSSAMER_ASSIGN_OR_RETURN(const bool idle, device_->Idle());
+  if (!idle) return std::nullopt;
+  if (operation_->name != operation_->landed_name &&
+      !SeededBug("nccl-any-name")) {
+    return absl::DataLossError("the other end was at another exchange");
+  }
+  const std::shared_ptr<std::vector<std::byte>> landed =
+      std::exchange(operation_, nullptr)->landing;
+  return Payload(*landed, landed);
+}
+
+void NcclCommunicator::End(NcclEvent why) {
+  state_ = NextState(state_, why);
+  if (comm_ == nullptr) return;
+  api_->CommAbort(std::exchange(comm_, nullptr), std::move(operation_));
+  operation_ = nullptr;
+}
+
+}  // namespace gossamer

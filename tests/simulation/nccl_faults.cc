@@ -1,0 +1,69 @@
+#include "tests/simulation/nccl_faults.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace gossamer::simulation {
+namespace {
+
+constexpr int kVersion = 22809;
+constexpr int kOlderVersion = 22703;
+
+}  // namespace
+
+void DrawNccl(Scenario& s, Draws d, bool always) {
+  const bool uses = d.Chance(0.2) || always;
+  NcclScenario& n = s.nccl;
+  n.hosts = d.Of({1, 1, 2, 3});
+  n.shared_gpu = d.Chance(0.2);
+  n.other_version = d.Chance(0.2);
+  n.operation = s.step_time * d.Of({0.001, 0.03, 0.3});
+  const auto rate = [&d](double share, double low, double high) {
+    return d.Chance(share) ? d.Between(low, high) : 0.0;
+  };
+  n.hang = rate(0.4, 0.0005, 0.01);
+  n.error = rate(0.4, 0.0005, 0.01);
+  n.slow = rate(0.4, 0.01, 0.1);
+  n.making_fault = rate(0.2, 0.05, 0.3);
+  // The centralized baseline has no edges.
+  n.used = uses && !s.centralized();
+}
+
+NcclPlace PlaceOf(const Scenario& s, PeerId peer) {
+  const auto hosts = static_cast<uint64_t>(s.nccl.hosts);
+  const bool last = peer.value == static_cast<uint64_t>(s.peers);
+  NcclPlace place{absl::StrCat("host", peer.value % hosts),
+                  absl::StrCat("gpu", peer.value), kVersion};
+  // The last peer is on the GPU of the one before it on its host.
+  if (last && s.nccl.shared_gpu && peer.value > hosts) {
+    place.gpu = absl::StrCat("gpu", peer.value - hosts);
+  }
+  if (peer.value == 1 && s.nccl.other_version) place.version = kOlderVersion;
+  return place;
+}
+
+FakeNcclOptions FakeNcclOf(const Scenario& s) {
+  return {.seed = s.seed,
+          .latency = s.nccl.operation,
+          .making = s.interval(),
+          .hang = s.nccl.hang,
+          .error = s.nccl.error,
+          .slow = s.nccl.slow,
+          .slow_factor = 20,
+          .making_hang = s.nccl.making_fault / 2,
+          .making_error = s.nccl.making_fault / 2};
+}
+
+NcclOptions NcclOptionsOf(const Scenario& s, PeerId self) {
+  const absl::Duration way = s.link.latency * (1 + s.link.jitter);
+  NcclOptions options{.self = self, .least_bytes = 1};
+  options.deadline = absl::Seconds(1) + 4 * way + 4 * s.nccl.operation;
+  options.patience = absl::Milliseconds(50) + 2 * way;
+  options.making = absl::Seconds(10) + 10 * s.interval();
+  // Few looks make a fast simulation.
+  options.poll = std::max(absl::Milliseconds(1), s.step_time / 10);
+  return options;
+}
+
+}  // namespace gossamer::simulation

@@ -1,0 +1,148 @@
+// NCCL and its devices in virtual time, with faults from a seed.
+//
+// Streams run their operations in order, and a pair takes place once it is
+// first on both streams, as on real devices: pairs that are launched in orders
+// that do not agree wait for each other for ever, and FakeNccl says so.  Knows
+// nothing of transports.
+
+#ifndef GOSSAMER_TESTS_TESTING_FAKE_NCCL_H_
+#define GOSSAMER_TESTS_TESTING_FAKE_NCCL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "algorithms/base/rng.h"
+#include "runtime/base/event_loop.h"
+#include "runtime/transport/nccl/nccl_api.h"
+
+namespace gossamer {
+
+struct FakeNcclOptions {
+  uint64_t seed = 1;
+  absl::Duration latency = absl::Microseconds(20);  // of an operation
+  double bytes_per_second = 1e11;
+  absl::Duration making = absl::Milliseconds(200);  // of a communicator
+  // Probabilities per operation.  An operation that hangs holds up its streams
+  // until it is aborted; a slow one takes `slow_factor` times as long.
+  double hang = 0;
+  double error = 0;
+  double slow = 0;
+  double slow_factor = 1000;
+  // Per communicator: it is never complete, or fails.
+  double making_hang = 0;
+  double making_error = 0;
+};
+
+class FakeNccl {
+ public:
+  // One process: its NCCL, and the device that it runs on.  Destroying it is
+  // the death of the process: operations with it hang.
+  class Rank;
+
+  // A process whose first operation waits for another process, with the name
+  // that the operation carries.
+  struct Wait {
+    const Rank* who = nullptr;
+    const Rank* on = nullptr;
+    uint64_t name = 0;
+  };
+  using Circle = std::vector<Wait>;
+
+  // `loop` outlives it.  `on_deadlock` is called if operations wait for each
+  // other in a circle.
+  FakeNccl(EventLoop* loop, FakeNcclOptions options,
+           std::function<void(const Circle&)> on_deadlock = {});
+  ~FakeNccl();
+  FakeNccl(const FakeNccl&) = delete;
+  FakeNccl& operator=(const FakeNccl&) = delete;
+
+  // Two processes on one `device` cannot be in one communicator.
+  std::unique_ptr<Rank> NewRank(const std::string& device, int version = 22809);
+
+  // No operation begins to fail from now on.
+  void Calm();
+  // How often each fault has happened: "nccl_hangs",
+  // "nccl_errors", "nccl_slow".
+  const std::map<std::string, uint64_t, std::less<>>& faults() const {
+    return faults_;
+  }
+  uint64_t operations() const { return operations_; }
+
+ private:
+  struct Comm;
+  struct Member;
+  struct Step;
+
+  void Join(uint64_t number, Rank* rank, int of, int place);
+  void Progress(Rank* rank);
+  void BeginPair(Rank* a, Rank* b);
+  void BeginSum(Comm& comm);
+  bool Ready(const Rank* rank, uint64_t comm) const;
+  absl::Duration Fate(uint64_t comm, size_t bytes, bool* hangs, bool* fails);
+  void Fail(uint64_t comm, NcclResult why);
+  void LookForCircle(const Rank* from);
+  void Forget(Rank* rank);
+
+  EventLoop* const loop_;
+  FakeNcclOptions options_;
+  const std::function<void(const Circle&)> on_deadlock_;
+  const RngKey key_;
+  uint64_t ids_ = 0;
+  uint64_t operations_ = 0;
+  std::map<uint64_t, std::unique_ptr<Comm>> comms_;
+  std::set<Rank*> ranks_;
+  std::map<std::string, uint64_t, std::less<>> faults_;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>();
+};
+
+class FakeNccl::Rank final : public NcclApi, public NcclDevice {
+ public:
+  Rank(FakeNccl* world, std::string device, int version);
+  ~Rank() override;
+
+  int version() const override { return version_; }
+  std::string TextOf(NcclResult result) const override;
+  NcclResult GetUniqueId(NcclUniqueId* id) override;
+  NcclResult CommInitRank(NcclComm* comm, int ranks, const NcclUniqueId& id,
+                          int rank) override;
+  NcclResult CommGetAsyncError(NcclComm comm, NcclResult* error) override;
+  NcclResult GroupStart() override;
+  NcclResult GroupEnd() override;
+  NcclResult Send(const void* from, size_t bytes, int rank, NcclComm comm,
+                  void* stream) override;
+  NcclResult Recv(void* to, size_t bytes, int rank, NcclComm comm,
+                  void* stream) override;
+  NcclResult AllReduce(const float* from, float* to, size_t count,
+                       NcclComm comm, void* stream) override;
+  void CommAbort(NcclComm comm, std::shared_ptr<void> buffers) override;
+
+  void* stream() override { return this; }
+  absl::StatusOr<std::shared_ptr<void>> Allocate(size_t bytes) override;
+  absl::Status CopyIn(void* to, std::span<const std::byte> from) override;
+  absl::Status CopyOut(std::span<std::byte> to, const void* from) override;
+  absl::StatusOr<bool> Idle() override;
+
+ private:
+  friend class FakeNccl;
+  Step* Grouped(NcclComm comm, int rank);
+
+  FakeNccl* const world_;
+  const std::string device_;
+  const int version_;
+  bool in_group_ = false;
+  std::deque<std::shared_ptr<Step>> group_;
+  std::deque<std::shared_ptr<Step>> stream_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TESTS_TESTING_FAKE_NCCL_H_
