@@ -201,23 +201,11 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenImages(const DataSpec& spec,
                                                     RngKey key) {
   GOSSAMER_ASSIGN_OR_RETURN(ImageData data,
                             ReadImages(spec.name, spec.path, spec.classes));
-  const auto size = static_cast<int>(data.train.size());
-  if (size < peers) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(spec.path, " has ", size,
-                     " training images of the chosen "
-                     "classes for ",
-                     peers, " peers; choose more classes"));
-  }
-  std::vector<std::vector<int>> shards;
-  if (spec.dirichlet_alpha > 0) {
-    GOSSAMER_ASSIGN_OR_RETURN(
-        shards,
-        DirichletShards(data.train.labels, peers, spec.dirichlet_alpha, key));
-  } else {
-    shards = IidShards(size, peers, key);
-  }
-  return std::make_unique<ImageDataset>(std::move(data), shards[rank],
+  GOSSAMER_ASSIGN_OR_RETURN(
+      std::vector<int> shard,
+      ShardOf(static_cast<int>(data.train.size()), data.train.labels,
+              spec.dirichlet_alpha, rank, peers, spec.path, key));
+  return std::make_unique<ImageDataset>(std::move(data), shard,
                                         spec.flip);
 }
 

@@ -130,22 +130,10 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenImageFolder(const DataSpec& spec,
       if (spec.dirichlet_alpha > 0) labels.push_back(cache.class_of(i));
     }
   }
-  const auto size = static_cast<int>(train.size());
-  if (size < peers) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(spec.path, " has ", size,
-                     " training pictures of the chosen classes "
-                     "for ",
-                     peers, " peers; choose more classes"));
-  }
-  std::vector<std::vector<int>> shards;
-  if (spec.dirichlet_alpha > 0) {
-    GOSSAMER_ASSIGN_OR_RETURN(
-        shards, DirichletShards(labels, peers, spec.dirichlet_alpha, key));
-  } else {
-    shards = IidShards(size, peers, key);
-  }
-  std::vector<int>& shard = shards[rank];
+  GOSSAMER_ASSIGN_OR_RETURN(
+      std::vector<int> shard,
+      ShardOf(static_cast<int>(train.size()), labels, spec.dirichlet_alpha,
+              rank, peers, spec.path, key));
   for (int& i : shard) i = train[i];
   // The file has one class after the other, and a part of the held-out
   // pictures has to be of all classes.  The order is of no run's seed.

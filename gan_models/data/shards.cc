@@ -4,9 +4,11 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/status_macros.h"
 
 namespace gossamer {
 namespace {
@@ -104,6 +106,20 @@ absl::StatusOr<std::vector<std::vector<int>>> DirichletShards(
       absl::StrCat("game.gan.data.dirichlet_alpha ", alpha, " left one of ",
                    peers, " peers without an image in each of ", kAttempts,
                    " draws; take a larger alpha or fewer peers"));
+}
+
+absl::StatusOr<std::vector<int>> ShardOf(int size, std::span<const int> labels,
+                                         double alpha, int rank, int peers,
+                                         absl::string_view source, RngKey key) {
+  if (size < peers) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        source, " has ", size, " training pictures of the chosen classes for ",
+        peers, " peers; choose more classes"));
+  }
+  if (alpha <= 0) return IidShards(size, peers, key)[rank];
+  GOSSAMER_ASSIGN_OR_RETURN(std::vector<std::vector<int>> shards,
+                            DirichletShards(labels, peers, alpha, key));
+  return std::move(shards[rank]);
 }
 
 }  // namespace gossamer

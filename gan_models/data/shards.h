@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "algorithms/base/rng.h"
 
 namespace gossamer {
@@ -26,6 +27,13 @@ std::vector<std::vector<int>> IidShards(int size, int peers, RngKey key);
 // kInvalidArgument: alpha not positive, or no such draw in 100.
 absl::StatusOr<std::vector<std::vector<int>>> DirichletShards(
     std::span<const int> labels, int peers, double alpha, RngKey key);
+
+// The examples of peer `rank`: a random split into equal parts, or with `alpha`
+// above 0 by the labels of all `size` examples.  kInvalidArgument: those of
+// DirichletShards, or fewer examples than peers, with `source` in the message.
+absl::StatusOr<std::vector<int>> ShardOf(int size, std::span<const int> labels,
+                                         double alpha, int rank, int peers,
+                                         absl::string_view source, RngKey key);
 
 // One draw from Dirichlet(alpha, ..., alpha) of n parts.
 std::vector<double> SampleDirichlet(int n, double alpha, RngKey key);

@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string>
+#include <string_view>
 #include <system_error>
 
 #include "absl/strings/match.h"
@@ -113,31 +115,32 @@ CheckResult Cuda(const GpuFacts& facts) {
   return r;
 }
 
-CheckResult TorchCuda(const GpuFacts& facts) {
-  CheckResult r{.name = "torch cuda",
-                .why =
-                    "networks on a GPU need torch's CUDA half and CUDA's "
-                    "libraries"};
-  r.found = facts.torch.ok() ? "opens" : std::string(facts.torch.message());
-  if (!facts.torch.ok()) {
-    r.level = CheckLevel::kWarn;
-    r.advice = "deploy/setup.sh --for cuda";
-  }
+// Of a library that only GPUs need: `found` if it opens, else why it does not.
+CheckResult Library(CheckResult r, const absl::Status& opens,
+                    std::string_view advice) {
+  if (opens.ok()) return r;
+  r.level = CheckLevel::kWarn;
+  r.found = std::string(opens.message());
+  r.advice = std::string(advice);
   return r;
 }
 
+CheckResult TorchCuda(const GpuFacts& facts) {
+  return Library({.name = "torch cuda",
+                  .found = "opens",
+                  .why = "networks on a GPU need torch's CUDA half and CUDA's "
+                         "libraries"},
+                 facts.torch, "deploy/setup.sh --for cuda");
+}
+
 CheckResult Nccl(const GpuFacts& facts) {
-  CheckResult r{.name = "nccl",
-                .why =
-                    "peers whose GPUs share a machine or a fast fabric "
-                    "exchange through it; all need one version"};
-  r.found = facts.nccl.ok() ? absl::StrCat("NCCL ", *facts.nccl)
-                            : std::string(facts.nccl.status().message());
-  if (!facts.nccl.ok()) {
-    r.level = CheckLevel::kWarn;
-    r.advice = "deploy/setup.sh --for cuda; without it all edges use gRPC";
-  }
-  return r;
+  return Library(
+      {.name = "nccl",
+       .found = absl::StrCat("NCCL ", facts.nccl.value_or("")),
+       .why = "peers whose GPUs share a machine or a fast fabric exchange "
+              "through it; all need one version"},
+      facts.nccl.status(),
+      "deploy/setup.sh --for cuda; without it all edges use gRPC");
 }
 
 CheckResult PeerAccess(const GpuFacts& facts) {

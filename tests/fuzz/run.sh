@@ -1,4 +1,5 @@
-# !/usr/bin/env bash Fuzzes every target and prints a row for each.
+#!/usr/bin/env bash
+# Fuzzes every target and prints a row for each.
 #
 #   tests/fuzz/run.sh [EXECUTIONS [TARGET ...]]     default 1,000,000 of each
 #
