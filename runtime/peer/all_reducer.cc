@@ -10,7 +10,7 @@
 namespace gossamer {
 
 absl::Status AllReducer::SetMembers(const std::string& name, int rank,
-                                    std::vector<PeerId> members, uint64_t first,
+                                    const View& view, uint64_t first,
                                     const ParameterLayout& layout,
                                     GradientCompressor* compressor) {
   if (exact_ == nullptr) {
@@ -19,10 +19,12 @@ absl::Status AllReducer::SetMembers(const std::string& name, int rank,
   }
   // Alone a peer sends nothing: what a compressor left out would only come
   // late.
-  if (compressor == nullptr || members.size() == 1) compressor = exact_.get();
+  if (compressor == nullptr || view.members.size() == 1) {
+    compressor = exact_.get();
+  }
   const std::string first_name =
       name == kAuto ? std::string(AllReduce::Names().front()) : name;
-  const int size = static_cast<int>(members.size());
+  const int size = static_cast<int>(view.members.size());
   // This operation is only checked: Make() may then rely on it.
   GOSSAMER_RETURN_IF_ERROR(
       AllReduce::Create(first_name, rank, size, compressor->Form(first, size))
@@ -35,16 +37,22 @@ absl::Status AllReducer::SetMembers(const std::string& name, int rank,
   }
   name_ = name;
   rank_ = rank;
-  members_ = std::move(members);
+  members_.clear();
+  for (const Member& m : view.members) members_.push_back(m.id);
   compressor_ = compressor;
   // The first view begins the operations.  A later one of the same members
   // leaves those under way as they are.
   if (!next_) {
     first_ = operation_ = first;
-    if (name_ == kAuto) {
+    if (fabric_ != nullptr && compressor_->sums() &&
+        !compressor_->remembers()) {
+      fabric_->SetView(view, first);
+    }
+    // NCCL leaves no times to choose by: if it fails, one schedule goes on.
+    if (name_ == kAuto && !ByFabric(first)) {
       seconds_.assign(AllReduce::Names().size(), 0);
     } else {
-      chosen_ = name_;
+      chosen_ = first_name;
     }
     next_ = Make(first);
   }
@@ -79,22 +87,49 @@ GradientTurn AllReducer::TurnOf(uint64_t operation) const {
   return {operation, rank_, static_cast<int>(members_.size())};
 }
 
+bool AllReducer::ByFabric(uint64_t operation) const {
+  return fabric_ != nullptr && operation < fabric_end_ &&
+         fabric_->Possible(operation);
+}
+
 // This runs on the compute engine.  Frames that come meanwhile change only
 // operations: the current one is done, and the next one keeps what it gets
 // until Start().
-void AllReducer::Begin(uint64_t operation, std::span<const float> gradient) {
+bool AllReducer::Begin(uint64_t operation, DeviceSpan<const float> gradient,
+                       bool by_fabric) {
+  gradient_ = gradient;
+  begun_ = operation;
+  begun_by_fabric_ = by_fabric;
+  if (by_fabric) {
+    fabric_->Contribute(gradient, compressor_->Form(operation, 1).floats);
+    return true;
+  }
+  return Encode();
+}
+
+bool AllReducer::Encode() {
   const AllReduceForm form =
-      compressor_->Form(operation, static_cast<int>(members_.size()));
+      compressor_->Form(begun_, static_cast<int>(members_.size()));
   vector_.resize(form.floats + seconds_.size());
   std::ranges::copy(seconds_,
                     vector_.begin() + static_cast<ptrdiff_t>(form.floats));
-  compressor_->Begin(TurnOf(operation), gradient);
+  std::span<const float> gradient;
+  if (queue_.on_host()) {
+    gradient = HostSpan(gradient_);
+  } else if (!gradient_.empty()) {
+    host_gradient_ = queue_.ToHost(gradient_);
+    gradient = host_gradient_;
+  }
+  const bool takes = compressor_->Takes(gradient);
+  compressor_->Begin(TurnOf(begun_),
+                     takes ? gradient : std::span<const float>());
   // With a leader the contribution depends on its word, which may not be here.
   contributed_ = form.leader < 0;
   payload_ = contributed_ ? compressor_->Contribute(
                                 {}, std::span(vector_).first(form.floats))
                           : Payload();
-  if (form.leader == rank_ && led_ != operation) word_ = compressor_->Lead();
+  if (form.leader == rank_ && led_ != begun_) word_ = compressor_->Lead();
+  return takes;
 }
 
 void AllReducer::Start(uint64_t operation) {
@@ -105,6 +140,22 @@ void AllReducer::Start(uint64_t operation) {
   previous_ = std::move(current_);
   current_ = std::move(next_);
   next_ = Make(operation_ + 1);
+  by_fabric_ = begun_by_fabric_;
+  if (by_fabric_) {
+    schedule_ = kOfFabric;
+    fabric_->Start(operation_);
+  } else {
+    Send();
+  }
+}
+
+void AllReducer::Restart() {
+  by_fabric_ = false;
+  schedule_ = ScheduleOf(operation_);
+  Send();
+}
+
+void AllReducer::Send() {
   // The word is empty if LeadAhead() has sent it already.
   if (!word_.empty()) current_->Lead(std::exchange(word_, Payload()));
   Contribute();
@@ -113,7 +164,7 @@ void AllReducer::Start(uint64_t operation) {
 
 // A contribution may go once the leader's word is here, if there is one.
 void AllReducer::Contribute() {
-  if (!current_->led() || current_->started()) return;
+  if (by_fabric_ || !current_->led() || current_->started()) return;
   if (!contributed_) {
     payload_ = compressor_->Contribute(
         current_->word(),
@@ -123,12 +174,16 @@ void AllReducer::Contribute() {
   current_->Start(vector_, payload_);
 }
 
-std::span<const float> AllReducer::Mean() {
+DeviceSpan<const float> AllReducer::Mean() {
+  if (by_fabric_) return fabric_->Mean();
   const auto mean = compressor_->Finish(
       std::span(vector_).first(vector_.size() - seconds_.size()));
   // This is still the compute engine; the loop sends the word.
   word_ = compressor_->LeadAhead(TurnOf(operation_));
-  return mean;
+  if (queue_.on_host()) return mean;
+  mean_.EnsureSize(queue_, mean.size());
+  mean_.CopyFrom(mean);
+  return mean_;
 }
 
 void AllReducer::LeadAhead() {
@@ -140,6 +195,7 @@ void AllReducer::LeadAhead() {
 }
 
 std::string AllReducer::Awaited() const {
+  if (by_fabric_) return fabric_->Awaited();
   const auto awaited = current_ ? current_->awaited() : std::nullopt;
   if (!awaited) return "nobody";
   return absl::StrCat("peer ",
@@ -229,6 +285,13 @@ absl::Status AllReducer::OnFrame(PeerId peer, const Frame& frame) {
   GOSSAMER_ASSIGN_OR_RETURN(
       const CollectiveHead head,
       DecodeCollectiveHead(frame.head.bytes(), frame.body.size()));
+  if (OfFabric(head.step)) {
+    if (fabric_ != nullptr) {
+      return fabric_->OnFrame(peer, head.operation, head.step, frame.body);
+    }
+    return absl::DataLossError(absl::StrCat(
+        "peer ", peer.value, " sums by NCCL, and this peer does not"));
+  }
   if (head.step == kFarewell) {
     parted_.insert(peer);
     // A farewell is repeated on every connection; the smallest number of all
@@ -263,6 +326,7 @@ void AllReducer::OnUp(PeerId peer) {
   resend(previous_, operation_ - 1);
   resend(current_, operation_);
   resend(next_, operation_ + 1);  // has sent nothing before the first
+  if (fabric_ != nullptr) fabric_->OnUp(peer);
   if (parts_) SendFarewell(peer);
 }
 

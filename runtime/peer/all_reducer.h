@@ -1,6 +1,7 @@
 // The mean gradients of one peer, one after the other, over its transport: what
 // the compressor makes of its own, carried by an all-reduce; of the known
-// schedules the one that is fastest here, if it may choose.
+// schedules the one that is fastest here, if it may choose.  Whole gradients of
+// GPUs that NCCL can join are NCCL's to sum, until it fails.
 //
 // Keeps what was sent until nobody can need it and sends it again on a new
 // connection, so a lost connection costs time and nothing else.  Knows nothing
@@ -23,47 +24,62 @@
 #include "algorithms/base/ids.h"
 #include "algorithms/collective/all_reduce.h"
 #include "algorithms/compress/gradient_compressor.h"
+#include "algorithms/kernels/device_queue.h"
+#include "runtime/transport/nccl/nccl_sum.h"
 #include "runtime/transport/transport.h"
+#include "topology/view.h"
 
 namespace gossamer {
 
 class AllReducer {
  public:
-  // `transport` outlives it.
-  explicit AllReducer(Transport* transport) : transport_(transport) {}
+  // All outlive it; `fabric` may be null.  Gradients lie on the queue's device.
+  AllReducer(Transport* transport, NcclSum* fabric, const DeviceQueue& queue)
+      : transport_(transport), fabric_(fabric), queue_(queue) {}
 
   // Instead of a schedule's name: the first operations try each of them, and
   // all members go on with the one that took the least time on average.
   static constexpr std::string_view kAuto = "auto";
   // The one schedule that carries payloads.
   static constexpr std::string_view kOfPayloads = "all-gather";
+  // Instead of a schedule's name where NCCL sums.
+  static constexpr std::string_view kOfFabric = "nccl";
   // The one to go on with, by its place in AllReduce::Names(), whatever the
   // others take: at a replay.
   void Prefer(size_t index) { preferred_ = index; }
+  // NCCL sums no operation from this one on: the same.
+  void EndFabric(uint64_t operation) { fabric_end_ = operation; }
 
-  // `members` by rank, this one being `rank`; `first` is the first operation.
-  // `compressor` outlives it; alone a peer compresses nothing.
+  // The members of the view, this one at `rank`; `first` is the first
+  // operation.  `compressor` outlives it; alone a peer compresses nothing.
   // kInvalidArgument as of AllReduce::Create, or if a compressor that does not
   // sum is to choose a schedule.
-  absl::Status SetMembers(const std::string& name, int rank,
-                          std::vector<PeerId> members, uint64_t first,
-                          const ParameterLayout& layout,
+  absl::Status SetMembers(const std::string& name, int rank, const View& view,
+                          uint64_t first, const ParameterLayout& layout,
                           GradientCompressor* compressor);
 
   // One operation: Begin, Start, and once it is done Mean and LeadAhead; they
-  // count up by one, at every member alike.  Begin and Mean may run on another
-  // thread, while frames come.
+  // count up by one, at every member alike.  Begin, Encode and Mean may run on
+  // another thread, while frames come, and may wait for the device.
   //
-  // This peer's gradient, which the compressor takes, as it is until Mean;
-  // empty: it contributes nothing.
-  void Begin(uint64_t operation, std::span<const float> gradient);
-  bool Takes(std::span<const float> gradient) const {
-    return compressor_->Takes(gradient);
-  }
+  // NCCL may sum this operation.
+  bool ByFabric(uint64_t operation) const;
+  // This peer's gradient, as it is until Mean; empty: it contributes nothing.
+  // The same if the compressor does not take it: false.  `by_fabric` is what
+  // ByFabric() has said.
+  bool Begin(uint64_t operation, DeviceSpan<const float> gradient,
+             bool by_fabric);
   void Start(uint64_t operation);
-  bool done() const { return current_ && current_->done(); }
+  bool done() const {
+    return by_fabric_ ? fabric_->done() : current_ && current_->done();
+  }
+  // The operation that is under way was NCCL's, and no member has its mean:
+  // Encode, and then Restart, which sends.
+  bool forsaken() const { return by_fabric_ && !ByFabric(operation_); }
+  bool Encode();
+  void Restart();
   // The mean of an operation that is done; valid until the next Begin.
-  std::span<const float> Mean();
+  DeviceSpan<const float> Mean();
   // A member has parted before this operation: it will not be done.
   bool Abandoned(uint64_t operation) const { return operation >= ended_at_; }
   // After Mean: what the next operation can begin with goes out.
@@ -104,12 +120,15 @@ class AllReducer {
   AllReduce Make(uint64_t operation) const;
   GradientTurn TurnOf(uint64_t operation) const;
   void Contribute();
+  void Send();
   void Choose();
   void SendTo(int rank, uint64_t operation, const AllReduce::Message& m);
   void SendFarewell(PeerId peer);
   void SendOutgoing(AllReduce& op, uint64_t operation);
 
   Transport* const transport_;
+  NcclSum* const fabric_;
+  const DeviceQueue queue_;
   std::string name_;
   int rank_ = 0;
   std::vector<PeerId> members_;
@@ -122,8 +141,16 @@ class AllReducer {
   // AllReduce::Names(); every operation of the trial carries them.
   std::vector<float> seconds_;
   std::map<std::string, double> tried_;
-  std::vector<float> vector_;  // what is contributed, then seconds_
-  Payload payload_;            // or this
+  uint64_t fabric_end_ = ~uint64_t{0};
+  bool by_fabric_ = false;  // the operation under way
+  // What Begin has been given.
+  uint64_t begun_ = 0;
+  bool begun_by_fabric_ = false;
+  DeviceSpan<const float> gradient_;
+  std::vector<float> host_gradient_;  // of a device
+  std::vector<float> vector_;         // what is contributed, then seconds_
+  Payload payload_;                   // or this
+  DeviceVector<float> mean_;          // of a device
   bool contributed_ = false;
   Payload word_;  // to be said by this peer
   bool parts_ = false;

@@ -1,6 +1,7 @@
 #include "runtime/peer/centralized_trainer.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -32,10 +33,23 @@ bool SameUpToRounding(std::span<const float> a, std::span<const float> b) {
   return difference <= 1e-12 * squares;
 }
 
+bool AllFinite(const DeviceQueue& queue, DeviceSpan<const float> x) {
+  DeviceVector<uint32_t> outside(queue, 1);
+  queue.Run(&DeviceKernels::all_within, std::numeric_limits<float>::max(), x,
+            outside.span().data);
+  return outside.ToHost()[0] == 0;
+}
+
 }  // namespace
 
 CentralizedTrainer::CentralizedTrainer(const PeerSpec& spec, Parts parts)
-    : spec_(spec), parts_(std::move(parts)), all_reducer_(parts_.transport) {}
+    : spec_(spec),
+      parts_(std::move(parts)),
+      all_reducer_(parts_.transport, parts_.fabric, parts_.game->queue()) {
+  if (parts_.fabric != nullptr) {
+    parts_.fabric->SetOnChange([this] { parts_.waiter->Notify(); });
+  }
+}
 
 absl::Duration CentralizedTrainer::DrainLimit() const { return kPartLimit; }
 
@@ -47,11 +61,9 @@ bool CentralizedTrainer::AtBoundary() const {
              0;
 }
 
-absl::Status CentralizedTrainer::OnView(bool /*first*/,
+absl::Status CentralizedTrainer::OnView(bool first,
                                         const SavedEdges& /*saved*/) {
-  std::vector<PeerId> ids;
   for (const Member& m : parts_.views->view().members) {
-    ids.push_back(m.id);
     // A schedule may have any two ranks exchange, and `auto` tries them all.
     if (m.id != spec_.self) parts_.transport->Connect(m.id, m.address);
   }
@@ -60,9 +72,24 @@ absl::Status CentralizedTrainer::OnView(bool /*first*/,
   if (const auto index = parts_.decisions->all_reduce()) {
     all_reducer_.Prefer(*index);
   }
-  return all_reducer_.SetMembers(spec_.all_reduce, parts_.views->rank(),
-                                 std::move(ids), Operation(),
-                                 parts_.state->layout(), parts_.gradients);
+  if (const auto end = parts_.decisions->fabric_end()) {
+    all_reducer_.EndFabric(*end);
+  }
+  GOSSAMER_RETURN_IF_ERROR(all_reducer_.SetMembers(
+      spec_.all_reduce, parts_.views->rank(), parts_.views->view(), Operation(),
+      parts_.state->layout(), parts_.gradients));
+  if (first) on_fabric_ = all_reducer_.ByFabric(Operation());
+  return absl::OkStatus();
+}
+
+bool CentralizedTrainer::ByFabric() {
+  if (on_fabric_ && !all_reducer_.ByFabric(Operation())) {
+    // The operation is the same at all members.  A replay leaves NCCL there,
+    // too: its sums have other bits.
+    on_fabric_ = false;
+    parts_.decisions->NoteFabricEnd(Operation());
+  }
+  return on_fabric_;
 }
 
 Task<absl::Status> CentralizedTrainer::Round() {
@@ -77,31 +104,34 @@ Task<absl::Status> CentralizedTrainer::Round() {
   co_return absl::OkStatus();
 }
 
-void CentralizedTrainer::BeginGradient() {
-  // A gradient that the compressor would keep in its memory is looked at first:
-  // what is not finite would never leave it.
+void CentralizedTrainer::BeginGradient(bool by_fabric) {
   const uint64_t step = parts_.state->steps();
   absl::StatusOr<Losses> losses =
       parts_.step->Gradient(step, parts_.runner->KeyOf(parts_.views->rank()));
-  if (losses.ok() && !all_reducer_.Takes(parts_.game->gradients())) {
+  // The others wait for this peer's share, even if there is none.  A gradient
+  // that the compressor would keep in its memory is looked at first: what is
+  // not finite would never leave it.
+  const bool takes = all_reducer_.Begin(
+      step,
+      losses.ok() ? parts_.game->device_gradients() : DeviceSpan<const float>(),
+      by_fabric);
+  if (!takes) {
     losses = absl::DataLossError(
         "a value of the gradient is not finite or beyond 2^100: no memory of "
         "mixing.gradient_codec may keep it; lower the learning rate");
   }
-  // The others wait for this peer's share, even if there is none.
-  all_reducer_.Begin(
-      step, losses.ok() ? parts_.game->gradients() : std::span<const float>());
   parts_.runner->NoteStep(losses);
 }
 
 // The mean has the same bits everywhere, so all skip the step, or none does.
 bool CentralizedTrainer::ApplyMean() {
-  const std::span<const float> mean = all_reducer_.Mean();
+  const DeviceSpan<const float> mean = all_reducer_.Mean();
+  const DeviceQueue& queue = parts_.game->queue();
   // Every peer that has failed contributes zeros, so a mean of exact zeros says
   // that none had a gradient.  One peer's failure alone ends nothing.
-  const bool nobody =
-      parts_.health->CannotStep() && HostKernels().squared_norm(mean) == 0;
-  if (HostKernels().all_finite(mean)) {
+  const bool nobody = parts_.health->CannotStep() &&
+                      HostKernels().squared_norm(queue.ToHost(mean)) == 0;
+  if (AllFinite(queue, mean)) {
     // The mean is the same at all peers, and so is what they do with it.
     parts_.step->Apply(parts_.state->steps(), parts_.state->round(), mean);
   } else {
@@ -112,23 +142,26 @@ bool CentralizedTrainer::ApplyMean() {
 }
 
 absl::StatusOr<bool> CentralizedTrainer::TakeMean() {
-  const std::span<const float> mean = all_reducer_.Mean();
-  if (!HostKernels().all_finite(mean)) {
+  const DeviceSpan<const float> mean = all_reducer_.Mean();
+  const DeviceQueue& queue = parts_.game->queue();
+  if (!AllFinite(queue, mean)) {
     return absl::DataLossError(absl::StrCat(
         "round ", parts_.state->round(),
         ": the mean of all peers' parameters is not finite; lower the learning "
         "rates and go on from a checkpoint"));
   }
-  const std::span<float> x = HostSpan(parts_.state->parameters());
+  const DeviceSpan<float> x = parts_.state->parameters();
   // The comparison is made before x is overwritten.
-  const bool nobody = parts_.health->CannotStep() && SameUpToRounding(mean, x);
-  std::ranges::copy(mean, x.begin());
+  const bool nobody = parts_.health->CannotStep() &&
+                      SameUpToRounding(queue.ToHost(mean), queue.ToHost(x));
+  queue.Copy(mean, x);
   return !nobody;
 }
 
 Task<absl::Status> CentralizedTrainer::AverageGradients() {
   const absl::Time started = parts_.loop->Now();
-  co_await parts_.runner->Run([this] { BeginGradient(); });
+  const bool by_fabric = ByFabric();
+  co_await parts_.runner->Run([this, by_fabric] { BeginGradient(by_fabric); });
   Task<absl::Status> wait = AwaitMean(started);
   GOSSAMER_CO_RETURN_IF_ERROR(co_await wait.result());
   if (parts_.lifecycle->over()) co_return absl::OkStatus();
@@ -150,9 +183,10 @@ Task<absl::Status> CentralizedTrainer::AverageParameters() {
   // Until the mean has come x is this peer's alone: no checkpoint may have it
   // (AtBoundary).
   averaging_ = true;
-  co_await parts_.runner->Run([this] {
+  const bool by_fabric = ByFabric();
+  co_await parts_.runner->Run([this, by_fabric] {
     parts_.runner->LocalSteps(parts_.views->rank());
-    all_reducer_.Begin(Operation(), HostSpan(parts_.state->parameters()));
+    all_reducer_.Begin(Operation(), parts_.state->parameters(), by_fabric);
   });
   Task<absl::Status> wait = AwaitMean(started);
   GOSSAMER_CO_RETURN_IF_ERROR(co_await wait.result());
@@ -173,12 +207,13 @@ Task<absl::Status> CentralizedTrainer::AwaitMean(absl::Time started) {
   // Start() sends, and the transport belongs to the loop; Begin(), which only
   // computes, ran on the compute engine.
   all_reducer_.Start(Operation());
-  const bool reduced = co_await parts_.waiter->Until(
-      [this] {
-        return all_reducer_.done() || parts_.stop->EndedBehind() ||
-               parts_.lifecycle->out_of_time();
-      },
-      parts_.loop->Now() + spec_.liveness_limit);
+  bool reduced = co_await MeanOrEnd();
+  if (reduced && all_reducer_.forsaken()) {
+    ByFabric();
+    co_await parts_.runner->Run([this] { all_reducer_.Encode(); });
+    all_reducer_.Restart();
+    reduced = co_await MeanOrEnd();
+  }
   // The mean comes before the stop: one that is complete is applied by all.
   if (reduced && !all_reducer_.done()) co_return EndRounds();
   if (!reduced) co_return NotReduced();
@@ -188,6 +223,15 @@ Task<absl::Status> CentralizedTrainer::AwaitMean(absl::Time started) {
   metrics.seconds_computing += absl::ToDoubleSeconds(computed - started);
   metrics.seconds_waiting += absl::ToDoubleSeconds(received - computed);
   co_return absl::OkStatus();
+}
+
+Pending<bool> CentralizedTrainer::MeanOrEnd() {
+  return parts_.waiter->Until(
+      [this] {
+        return all_reducer_.done() || all_reducer_.forsaken() ||
+               parts_.stop->EndedBehind() || parts_.lifecycle->out_of_time();
+      },
+      parts_.loop->Now() + spec_.liveness_limit);
 }
 
 // The others stand before this round, or this peer's time is over: its rounds

@@ -26,6 +26,7 @@
 #include "runtime/peer/training_state.h"
 #include "runtime/peer/waiter.h"
 #include "runtime/replay/decisions.h"
+#include "runtime/transport/nccl/nccl_sum.h"
 
 namespace gossamer {
 
@@ -46,6 +47,7 @@ class CentralizedTrainer final : public Trainer {
     Game* game = nullptr;
     LocalStep* step = nullptr;
     GradientCompressor* gradients = nullptr;  // null: floats
+    NcclSum* fabric = nullptr;                // null: none
   };
   // All of them outlive this object.
   CentralizedTrainer(const PeerSpec& spec, Parts parts);
@@ -77,6 +79,8 @@ class CentralizedTrainer final : public Trainer {
     return averages_parameters() ? parts_.state->round()
                                  : parts_.state->steps();
   }
+  // NCCL may bring the next mean.
+  bool ByFabric();
   // One step of all peers along the mean of their gradients.
   Task<absl::Status> AverageGradients();
   // The steps of a round at each peer by itself, then the mean of all
@@ -85,8 +89,11 @@ class CentralizedTrainer final : public Trainer {
   // Sends this peer's share and waits for the mean, or ends the rounds if it
   // will not come because the run ends before this round.
   Task<absl::Status> AwaitMean(absl::Time started);
+  // Waits for the mean that is under way, or what ends the wait; false: the
+  // liveness limit does.
+  Pending<bool> MeanOrEnd();
   // Runs on the compute engine.
-  void BeginGradient();
+  void BeginGradient(bool by_fabric);
   // The same; false: no peer steps.
   bool ApplyMean();
   // The same: takes the mean as the parameters if it is finite.  False: no
@@ -100,6 +107,7 @@ class CentralizedTrainer final : public Trainer {
   const PeerSpec& spec_;
   const Parts parts_;
   AllReducer all_reducer_;
+  bool on_fabric_ = false;
   bool averaging_ = false;  // x has been stepped and is not averaged yet
 };
 

@@ -202,7 +202,8 @@ std::unique_ptr<Trainer> Peer::MakeTrainer() {
                                          .reporter = &reporter_,
                                          .game = parts_.game,
                                          .step = parts_.step,
-                                         .gradients = parts_.gradients.get()});
+                                         .gradients = parts_.gradients.get(),
+                                         .fabric = parts_.fabric});
   }
   return std::make_unique<GossipTrainer>(
       spec_,

@@ -49,6 +49,7 @@
 #include "runtime/peer/vote_trainer.h"
 #include "runtime/peer/waiter.h"
 #include "runtime/telemetry/metrics.h"
+#include "runtime/transport/nccl/nccl_sum.h"
 #include "topology/fleet/membership.h"
 
 namespace gossamer {
@@ -66,7 +67,8 @@ class Peer {
     std::shared_ptr<const Codec> codec;
     // cp-oadam: of the gradients; null: floats.
     std::unique_ptr<GradientCompressor> gradients = nullptr;
-    VotingParts voting = {};  // of Averaging::kVotes
+    NcclSum* fabric = nullptr;  // of a centralized method; null: none
+    VotingParts voting = {};    // of Averaging::kVotes
     MetricsSink* metrics = nullptr;
     Decisions* decisions = nullptr;          // null: not kept
     CheckpointStore* checkpoints = nullptr;  // may be null

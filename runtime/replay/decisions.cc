@@ -69,7 +69,8 @@ absl::Status Decisions::Read(std::string_view line) {
   const bool two = word == "jump" || word == "overlap" || word == "skip";
   const bool three = word == "format" || word == "done";
   if (!(two && n.size() == 2) && !(three && n.size() == 3) &&
-      !((word == "stop" || word == "all-reduce") && n.size() == 1)) {
+      !((word == "stop" || word == "all-reduce" || word == "nccl-end") &&
+        n.size() == 1)) {
     return absl::DataLossError("another word, or not its numbers");
   }
   if (word == "jump") jumps_[n[0]] = n[1];
@@ -96,6 +97,7 @@ absl::Status Decisions::Read(std::string_view line) {
     }
     all_reduce_ = n[0];
   }
+  if (word == "nccl-end") fabric_end_ = n[0];
   if (word == "stop") stop_ = n[0];
   return absl::OkStatus();
 }
@@ -151,6 +153,9 @@ std::optional<ExchangeId> Decisions::Done(PeerId peer,
 }
 
 void Decisions::NoteAllReduce(size_t index) { Note(Line("all-reduce", index)); }
+void Decisions::NoteFabricEnd(uint64_t operation) {
+  Note(Line("nccl-end", operation));
+}
 void Decisions::NoteMembers(uint64_t round) {
   Note(Line("members", round));
   // No line follows this one, so the log says by its end why it cannot be

@@ -70,7 +70,7 @@ std::unique_ptr<FakeNccl::Rank> FakeNccl::NewRank(const std::string& device,
 }
 
 void FakeNccl::Calm() {
-  options_.hang = options_.error = options_.slow = 0;
+  options_.hang = options_.error = options_.slow = options_.partial = 0;
   options_.making_hang = options_.making_error = 0;
 }
 
@@ -191,12 +191,22 @@ void FakeNccl::BeginSum(Comm& comm) {
       }
     }
     if (fails) return Fail(number, NcclResult::kRemoteError);
+    const RngKey draw = key_.Fold("partial").Fold(operations_);
+    const bool partial = draw.Uniform(0) < options_.partial;
+    if (partial) ++faults_["nccl_partial"];
     std::vector<float> sum(parts[0].second->to_bytes / sizeof(float));
     for (const auto& [rank, step] : parts) {
       const auto* from = static_cast<const float*>(step->from);
       for (size_t i = 0; i < sum.size(); ++i) sum[i] += from[i];
     }
+    uint64_t at = 0;
     for (const auto& [rank, step] : parts) {
+      if (partial && draw.Uniform(++at) < 0.5) {
+        for (auto& [place, member] : comms_.at(number)->members) {
+          if (member.rank == rank) member.state = NcclResult::kRemoteError;
+        }
+        continue;
+      }
       std::memcpy(step->to, sum.data(), step->to_bytes);
       rank->stream_.pop_front();
     }

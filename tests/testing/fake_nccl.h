@@ -37,6 +37,8 @@ struct FakeNcclOptions {
   double error = 0;
   double slow = 0;
   double slow_factor = 1000;
+  // A sum that comes to some ranks, and is an error at the others.
+  double partial = 0;
   // Per communicator: it is never complete, or fails.
   double making_hang = 0;
   double making_error = 0;
@@ -70,8 +72,8 @@ class FakeNccl {
 
   // No operation begins to fail from now on.
   void Calm();
-  // How often each fault has happened: "nccl_hangs",
-  // "nccl_errors", "nccl_slow".
+  // How often each fault has happened: "nccl_hangs", "nccl_errors",
+  // "nccl_slow", "nccl_partial".
   const std::map<std::string, uint64_t, std::less<>>& faults() const {
     return faults_;
   }

@@ -19,7 +19,11 @@ View SimFleet::MakeView(const SimFleetOptions& options) {
   View view;
   view.run_id = "sim";
   view.epoch = 1;
-  for (int r = 0; r < options.peers; ++r) view.members.push_back({IdOf(r), ""});
+  for (int r = 0; r < options.peers; ++r) {
+    view.members.push_back({.id = IdOf(r),
+                            .address = "",
+                            .device = options.device ? options.device(r) : ""});
+  }
   view.schedule = options.schedule;
   view.seed = options.seed;
   view.overlap_steps = options.peer.overlap_steps;
@@ -39,6 +43,7 @@ SimFleet::~SimFleet() {
   for (auto& host : hosts_) {
     host->run = {};
     host->peer.reset();
+    host->fabric.reset();
     host->transport.reset();
   }
 }
@@ -71,6 +76,10 @@ std::unique_ptr<SimFleet::Host> SimFleet::MakeSeat(int rank) {
     host->membership = options_.membership(std::move(host->membership));
   }
   host->game = options_.game(rank);
+  if (options_.fabric) {
+    host->fabric = options_.fabric(rank, host->loop.get(),
+                                   host->transport.get(), host->game->queue());
+  }
   LocalStepSpec step = options_.step;
   step.last_round = options_.peer.rounds;
   host->step = *LocalStep::Create(step, host->game.get());
@@ -101,6 +110,7 @@ std::unique_ptr<SimFleet::Host> SimFleet::MakeSeat(int rank) {
        .gradients = *GradientCompressor::Create(options_.gradient_codec,
                                                 host->game->layout(),
                                                 HostKernels(), options_.coders),
+       .fabric = host->fabric.get(),
        .voting = options_.voting ? options_.voting(rank) : VotingParts(),
        .metrics = &host->recorder,
        .decisions = options_.decisions ? options_.decisions(rank) : nullptr,

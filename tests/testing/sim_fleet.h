@@ -22,6 +22,7 @@
 #include "runtime/peer/peer.h"
 #include "runtime/sim/sim_network.h"
 #include "runtime/sim/virtual_loop.h"
+#include "runtime/transport/nccl/nccl_sum.h"
 #include "tests/testing/static_membership.h"
 
 namespace gossamer {
@@ -59,6 +60,13 @@ struct SimFleetOptions {
   std::function<std::unique_ptr<Transport>(int rank, EventLoop* loop,
                                            std::unique_ptr<Transport>)>
       transport = {};
+  // The NCCL of a rank of a centralized fleet.
+  std::function<std::unique_ptr<NcclSum>(int rank, EventLoop* loop,
+                                         Transport* transport,
+                                         const DeviceQueue& queue)>
+      fabric = {};
+  // The place of a rank's parameters, as the view says (Member::device).
+  std::function<std::string(int rank)> device = {};
   // A peer's knowledge of its fleet, if it differs from the fleet's.
   std::function<std::unique_ptr<Membership>(std::unique_ptr<Membership>)>
       membership = {};
@@ -108,6 +116,7 @@ class SimFleet {
     std::unique_ptr<VirtualPeerLoop> loop;
     std::unique_ptr<VirtualCompute> compute;
     std::unique_ptr<Transport> transport;
+    std::unique_ptr<NcclSum> fabric;
     std::unique_ptr<Membership> membership;
     std::unique_ptr<Game> game;
     std::unique_ptr<LocalStep> step;

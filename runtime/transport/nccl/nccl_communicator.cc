@@ -11,11 +11,12 @@ namespace gossamer {
 
 // The buffers of an operation.  They outlive it, also after an abort.
 struct NcclCommunicator::Operation {
-  Payload body;               // host memory that is copied in
-  std::vector<float> values;  // the same, of a sum
+  // Of a sum.
+  std::shared_ptr<DeviceVector<float>> values;
+  // Of an exchange.
+  Payload body;  // host memory that is copied in
   std::shared_ptr<void> send, receive;
   std::shared_ptr<std::vector<std::byte>> landing;
-  // Of an exchange.
   std::shared_ptr<void> send_name, receive_name;
   uint64_t name = 0, landed_name = 0;
   bool enqueued = false;  // NCCL has all of it on the stream
@@ -53,20 +54,15 @@ absl::Status NcclCommunicator::PollMaking() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<NcclCommunicator::Operation>>
-NcclCommunicator::Prepare(std::span<const std::byte> out, size_t bytes) {
-  auto operation = std::make_shared<Operation>();
-  operation->landing = std::make_shared<std::vector<std::byte>>(bytes);
-  GOSSAMER_ASSIGN_OR_RETURN(operation->send, device_->Allocate(out.size()));
-  GOSSAMER_ASSIGN_OR_RETURN(operation->receive, device_->Allocate(bytes));
-  return operation;
-}
-
 absl::Status NcclCommunicator::Exchange(int rank, Payload body, size_t bytes,
                                         uint64_t name) {
-  GOSSAMER_ASSIGN_OR_RETURN(operation_, Prepare(body.bytes(), bytes));
+  operation_ = std::make_shared<Operation>();
   operation_->body = std::move(body);
   operation_->name = name;
+  operation_->landing = std::make_shared<std::vector<std::byte>>(bytes);
+  GOSSAMER_ASSIGN_OR_RETURN(operation_->send,
+                            device_->Allocate(operation_->body.size()));
+  GOSSAMER_ASSIGN_OR_RETURN(operation_->receive, device_->Allocate(bytes));
   GOSSAMER_ASSIGN_OR_RETURN(operation_->send_name,
                             device_->Allocate(sizeof name));
   GOSSAMER_ASSIGN_OR_RETURN(operation_->receive_name,
@@ -96,18 +92,14 @@ absl::Status NcclCommunicator::Exchange(int rank, Payload body, size_t bytes,
   return absl::OkStatus();
 }
 
-absl::Status NcclCommunicator::Sum(std::vector<float> values) {
-  const auto bytes = std::as_bytes(std::span(values));
-  GOSSAMER_ASSIGN_OR_RETURN(operation_, Prepare(bytes, bytes.size()));
-  const size_t count = values.size();
+absl::Status NcclCommunicator::Sum(
+    std::shared_ptr<DeviceVector<float>> values) {
+  operation_ = std::make_shared<Operation>();
   operation_->values = std::move(values);
-  GOSSAMER_RETURN_IF_ERROR(device_->CopyIn(
-      operation_->send.get(), std::as_bytes(std::span(operation_->values))));
-  return Check(
-      api_->AllReduce(static_cast<const float*>(operation_->send.get()),
-                      static_cast<float*>(operation_->receive.get()), count,
-                      comm_, device_->stream()),
-      "ncclAllReduce");
+  const DeviceSpan<float> span = operation_->values->span();
+  return Check(api_->AllReduce(span.data, span.data, span.size, comm_,
+                               device_->stream()),
+               "ncclAllReduce");
 }
 
 absl::StatusOr<std::optional<Payload>> NcclCommunicator::PollOperation() {
@@ -119,9 +111,9 @@ absl::StatusOr<std::optional<Payload>> NcclCommunicator::PollOperation() {
   if (error == NcclResult::kInProgress) return std::nullopt;
   if (!operation_->enqueued) {
     operation_->enqueued = true;
-    GOSSAMER_RETURN_IF_ERROR(
-        device_->CopyOut(*operation_->landing, operation_->receive.get()));
-    if (operation_->receive_name != nullptr) {
+    if (operation_->landing != nullptr) {
+      GOSSAMER_RETURN_IF_ERROR(
+          device_->CopyOut(*operation_->landing, operation_->receive.get()));
       GOSSAMER_RETURN_IF_ERROR(device_->CopyOut(
           std::as_writable_bytes(std::span(&operation_->landed_name, 1)),
           operation_->receive_name.get()));
@@ -135,6 +127,7 @@ absl::StatusOr<std::optional<Payload>> NcclCommunicator::PollOperation() {
   }
   const std::shared_ptr<std::vector<std::byte>> landed =
       std::exchange(operation_, nullptr)->landing;
+  if (landed == nullptr) return Payload();
   return Payload(*landed, landed);
 }
 

@@ -12,11 +12,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "algorithms/base/payload.h"
+#include "algorithms/kernels/device_queue.h"
 #include "runtime/transport/nccl/nccl_api.h"
 #include "runtime/transport/nccl/nccl_state.h"
 
@@ -46,11 +46,13 @@ class NcclCommunicator {
   // operation goes with it: an end that brings another name is an error at
   // both.
   absl::Status Exchange(int rank, Payload body, size_t bytes, uint64_t name);
-  // Sums `values`, as many at all members.
-  absl::Status Sum(std::vector<float> values);
+  // The values become their sums, as many at all members.  Nobody else touches
+  // them until the operation has ended; after End() they are left alone for
+  // good.
+  absl::Status Sum(std::shared_ptr<DeviceVector<float>> values);
   bool busy() const { return operation_ != nullptr; }
-  // Returns the bytes that the operation has brought; nullopt while it is under
-  // way.
+  // Returns the bytes that the operation has brought, none of a sum; nullopt
+  // while it is under way.
   absl::StatusOr<std::optional<Payload>> PollOperation();
 
   // Takes the event, and aborts what it ends.
@@ -59,8 +61,6 @@ class NcclCommunicator {
  private:
   struct Operation;
   absl::Status Check(NcclResult result, const char* call) const;
-  absl::StatusOr<std::shared_ptr<Operation>> Prepare(
-      std::span<const std::byte> out, size_t bytes);
 
   NcclApi* const api_;
   NcclDevice* const device_;

@@ -42,6 +42,12 @@ SimFleetOptions Options(FakeDevice* device, std::string codec) {
   return o;
 }
 
+void Centralize(Averaging averaging, SimFleetOptions& o) {
+  o.peer.averaging = averaging;
+  o.peer.overlap_steps = 0;
+  o.schedule.graph = "complete";
+}
+
 uint64_t HashOf(const SimFleetOptions& o) {
   SimFleet fleet(o);
   EXPECT_TRUE(fleet.Run()) << fleet.StatusOf(0);
@@ -84,6 +90,16 @@ INSTANTIATE_TEST_SUITE_P(
                                    .learning_rate = 0.01};
                o.step.discriminator = o.step.generator;
              }},
+        Case{"gradients", "dense-f32",
+             [](SimFleetOptions& o) { Centralize(Averaging::kGradients, o); }},
+        Case{"quantized", "dense-f32",
+             [](SimFleetOptions& o) {
+               Centralize(Averaging::kGradients, o);
+               o.peer.all_reduce = "all-gather";
+               o.gradient_codec = "qsgd:levels=127";
+             }},
+        Case{"averaged", "dense-f32",
+             [](SimFleetOptions& o) { Centralize(Averaging::kParameters, o); }},
         Case{"tracked", "innov-int8",
              [](SimFleetOptions& o) {
                o.step.generator = {.name = "ogda", .learning_rate = 0.01};

@@ -1,0 +1,257 @@
+#include "runtime/transport/nccl/nccl_sum.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "algorithms/collective/collective_message.h"
+#include "runtime/transport/nccl/nccl_plan.h"
+
+namespace gossamer {
+
+NcclSum::NcclSum(EventLoop* loop, Transport* transport, NcclApi* api,
+                 NcclDevice* device, const DeviceQueue& queue,
+                 NcclSumOptions options)
+    : loop_(loop),
+      transport_(transport),
+      api_(api),
+      device_(device),
+      queue_(queue),
+      options_(std::move(options)) {}
+
+NcclSum::~NcclSum() = default;
+
+void NcclSum::SetView(const View& view, uint64_t first) {
+  if (agreement_) return;
+  const NcclPlan plan = NcclPlan::Of(view, options_.self);
+  for (const std::string& why : plan.left_out()) Report("nccl_left_out", why);
+  if (plan.group().size() != view.members.size()) return;
+  members_ = plan.group();
+  rank_ = *plan.RankOf(options_.self);
+  const int size = static_cast<int>(members_.size());
+  agreement_.emplace(rank_, size, first);
+  comm_ = std::make_unique<NcclCommunicator>(api_, device_, size, rank_);
+  since_ = loop_->Now();
+  if (rank_ == 0) {
+    NcclUniqueId id;
+    const NcclResult made = api_->GetUniqueId(&id);
+    if (made != NcclResult::kSuccess) {
+      Fail(NcclEvent::kFailed,
+           absl::StrCat("ncclGetUniqueId: ", api_->TextOf(made)));
+    } else {
+      TakeId(id);
+      for (const PeerId peer : members_) OnUp(peer);
+    }
+  }
+  Arm();
+}
+
+void NcclSum::TakeId(const NcclUniqueId& id) {
+  if (id_ || agreement_->failed()) return;
+  id_ = id;
+  const absl::Status begun = comm_->Make(id);
+  if (!begun.ok()) Fail(NcclEvent::kFailed, std::string(begun.message()));
+}
+
+void NcclSum::Contribute(DeviceSpan<const float> vector, size_t size) {
+  next_ = std::make_shared<DeviceVector<float>>(
+      DeviceVector<float>::Unset(queue_, size));
+  if (vector.empty()) {
+    next_->Clear();
+  } else {
+    // Each part is divided before the sum, so that what NCCL leaves, and what
+    // travels to a member that lacks it, is the mean.
+    queue_.Copy(vector, next_->span());
+    queue_.Run(&DeviceKernels::scale,
+               1.0f / static_cast<float>(members_.size()), next_->span());
+  }
+  // NCCL works on a stream of its own.  A queue that has failed ends the peer
+  // elsewhere.
+  queue_.Wait().IgnoreError();
+}
+
+void NcclSum::Start(uint64_t operation) {
+  operation_ = operation;
+  previous_ = std::exchange(current_, std::exchange(next_, nullptr));
+  agreement_->Start(operation);
+  TellAll(operation, kFabricBegun);
+  begun_ = agreement_->all_started() ? loop_->Now() : absl::InfiniteFuture();
+  pending_ = !agreement_->failed();
+  Launch();
+  Arm();
+}
+
+// All members launch their operations in one order, one at a time.
+void NcclSum::Launch() {
+  if (!pending_ || !comm_->ready()) return;
+  pending_ = false;
+  const absl::Status begun = comm_->Sum(current_);
+  if (!begun.ok()) Fail(NcclEvent::kFailed, std::string(begun.message()));
+}
+
+void NcclSum::Fail(NcclEvent event, const std::string& why) {
+  if (agreement_->failed()) return;
+  const NcclState before = comm_->state();
+  comm_->End(event);
+  pending_ = false;
+  agreement_->Fail();
+  Report("nccl_broken",
+         absl::StrCat("among all peers, while ", std::string(NameOf(before)),
+                      ": ", why, "; means travel by gRPC from here on"));
+  TellAll(*agreement_->lacks(), kFabricFailed);
+  if (changed_) changed_();
+}
+
+// A copy to the host blocks the loop, once in a run.
+void NcclSum::GiveTo(int rank) {
+  const std::optional<uint64_t> lacks = agreement_->Owes(rank);
+  if (!lacks) return;
+  const Vector& mean = *lacks == operation_ ? current_ : previous_;
+  if (mean == nullptr || (*lacks != operation_ && *lacks + 1 != operation_)) {
+    return;
+  }
+  auto values = std::make_shared<const std::vector<float>>(mean->ToHost());
+  Tell(member(rank), *lacks, kFabricSum,
+       Payload(std::as_bytes(std::span(*values)), values));
+}
+
+absl::Status NcclSum::OnFrame(PeerId peer, uint64_t operation, uint32_t step,
+                              const Payload& body) {
+  const auto it = std::ranges::find(members_, peer);
+  if (it == members_.end() || peer == options_.self) {
+    return absl::DataLossError(
+        absl::StrCat("peer ", peer.value, " is in no group of NCCL with peer ",
+                     options_.self.value));
+  }
+  const int rank = static_cast<int>(it - members_.begin());
+  switch (step) {
+    case kFabricGroup: {
+      NcclUniqueId id;
+      if (rank != 0 || body.size() != id.size()) {
+        return absl::DataLossError(
+            "the name of a group of NCCL that is none, or is not from its "
+            "first member");
+      }
+      std::memcpy(id.data(), body.bytes().data(), id.size());
+      TakeId(id);
+      break;
+    }
+    case kFabricBegun:
+      agreement_->OnStarted(rank, operation);
+      if (begun_ == absl::InfiniteFuture() && agreement_->all_started()) {
+        begun_ = loop_->Now();
+      }
+      break;
+    case kFabricFailed:
+      agreement_->OnFailed(rank, operation);
+      GiveTo(rank);
+      Fail(NcclEvent::kTold,
+           absl::StrCat("peer ", peer.value, " has given it up"));
+      if (changed_) changed_();
+      break;
+    default: {
+      // All members that have the mean send it: the first one is taken, and one
+      // of an operation that is done is dropped.
+      if (!agreement_->failed() || done() || operation != operation_ ||
+          current_ == nullptr) {
+        break;
+      }
+      if (body.size() != current_->size() * sizeof(float)) {
+        return absl::DataLossError(
+            absl::StrCat("a mean of ", body.size(), " bytes, not ",
+                         current_->size() * sizeof(float)));
+      }
+      std::vector<float> values(current_->size());
+      std::memcpy(values.data(), body.bytes().data(), body.size());
+      // NCCL may still write to the one that it was given.
+      current_ = std::make_shared<DeviceVector<float>>(
+          DeviceVector<float>::Of(queue_, values));
+      agreement_->Have();
+      if (changed_) changed_();
+    }
+  }
+  Arm();
+  return absl::OkStatus();
+}
+
+void NcclSum::OnUp(PeerId peer) {
+  const auto it = std::ranges::find(members_, peer);
+  if (it == members_.end() || peer == options_.self) return;
+  if (rank_ == 0 && id_) {
+    const auto id = std::make_shared<const NcclUniqueId>(*id_);
+    Tell(peer, 0, kFabricGroup, Payload(std::span(*id), id));
+  }
+  if (current_ != nullptr) Tell(peer, operation_, kFabricBegun);
+  if (agreement_->failed()) Tell(peer, *agreement_->lacks(), kFabricFailed);
+  GiveTo(static_cast<int>(it - members_.begin()));
+}
+
+void NcclSum::Tell(PeerId to, uint64_t operation, uint32_t step, Payload body) {
+  const CollectiveHead head{
+      .operation = operation, .step = step, .body_bytes = body.size()};
+  // Without a connection it goes out when there is one.
+  transport_->Send(
+      to, Channel::kCollective,
+      Frame{Payload::FromVector(EncodeCollectiveHead(head)), std::move(body)});
+  transport_->Flush();
+}
+
+void NcclSum::TellAll(uint64_t operation, uint32_t step) {
+  for (const PeerId peer : members_) {
+    if (peer != options_.self) Tell(peer, operation, step);
+  }
+}
+
+void NcclSum::Poll() {
+  const absl::Time now = loop_->Now();
+  if (agreement_->failed()) return;
+  if (!comm_->ready()) {
+    const absl::Status polled = comm_->PollMaking();
+    if (!polled.ok()) {
+      Fail(NcclEvent::kFailed, std::string(polled.message()));
+    } else if (comm_->ready()) {
+      Report("nccl_ready", absl::StrCat("among all peers, for means"));
+      Launch();
+    } else if (now - since_ >= options_.making) {
+      Fail(NcclEvent::kLate,
+           absl::StrCat("it was not complete after ",
+                        absl::FormatDuration(options_.making)));
+    }
+  } else if (comm_->busy()) {
+    const auto landed = comm_->PollOperation();
+    if (!landed.ok()) {
+      Fail(NcclEvent::kFailed, std::string(landed.status().message()));
+    } else if (landed->has_value()) {
+      agreement_->Have();
+      if (changed_) changed_();
+    } else if (now - begun_ >= options_.deadline) {
+      Fail(NcclEvent::kLate, absl::StrCat("a mean has taken ",
+                                          absl::FormatDuration(now - begun_)));
+    }
+  }
+  Arm();
+}
+
+void NcclSum::Arm() {
+  const bool waits = !comm_->ready() || comm_->busy();
+  if (armed_ || agreement_->failed() || !waits) return;
+  armed_ = true;
+  loop_->RunAt(loop_->Now() + options_.poll,
+               [this, alive = std::weak_ptr<bool>(alive_)] {
+                 if (alive.expired()) return;
+                 armed_ = false;
+                 Poll();
+               });
+}
+
+std::string NcclSum::Awaited() const {
+  return absl::StrCat("NCCL, or peers of ranks ", agreement_->Awaited());
+}
+
+void NcclSum::Report(EventKind kind, const std::string& detail) const {
+  if (options_.report) options_.report(kind, detail);
+}
+
+}  // namespace gossamer
