@@ -10,6 +10,10 @@
 namespace gossamer {
 namespace {
 
+// Bytes that are looked at while they are written are written in such pieces:
+// a piece is still in a processor's cache.
+constexpr size_t kPiece = size_t{1} << 18;
+
 absl::Status Failed(const std::string& path, absl::string_view what,
                     int error) {
   return absl::ErrnoToStatus(error, absl::StrCat(path, ": ", what));
@@ -52,22 +56,29 @@ absl::Status Close(int fd, const std::string& path) {
   return Failed(path, "close", errno);
 }
 
-absl::Status WriteAndSync(int fd, const std::string& path,
-                          std::span<const std::string_view> parts) {
-  for (const std::string_view part : parts) {
-    GOSSAMER_RETURN_IF_ERROR(WriteAll(fd, path, part));
+absl::Status WriteAndSync(
+    int fd, const std::string& path, std::span<const std::string_view> parts,
+    const std::function<void(std::string_view)>& written) {
+  for (std::string_view part : parts) {
+    while (!part.empty()) {
+      const std::string_view piece =
+          written == nullptr ? part : part.substr(0, kPiece);
+      GOSSAMER_RETURN_IF_ERROR(WriteAll(fd, path, piece));
+      if (written != nullptr) written(piece);
+      part.remove_prefix(piece.size());
+    }
   }
   return Sync(fd, path);
 }
 
 }  // namespace
 
-absl::Status WriteDurably(const std::string& path,
-                          std::span<const std::string_view> parts, int flags,
-                          mode_t mode) {
+absl::Status WriteDurably(
+    const std::string& path, std::span<const std::string_view> parts, int flags,
+    mode_t mode, const std::function<void(std::string_view)>& written) {
   const int fd = OpenFile(path, O_WRONLY | flags, mode);
   if (fd < 0) return Failed(path, "open", errno);
-  absl::Status status = WriteAndSync(fd, path, parts);
+  absl::Status status = WriteAndSync(fd, path, parts, written);
   // A full disk may show itself only at this point.
   status.Update(Close(fd, path));
   return status;

@@ -1,5 +1,7 @@
 #include "runtime/base/real_loop.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cassert>
 #include <memory>
@@ -182,8 +184,8 @@ void RealLoop::WaitForWork(absl::Duration limit) {
   if (event) std::move(event)();
 }
 
-ThreadCompute::ThreadCompute(EventLoop* loop)
-    : loop_(loop), thread_([this] { Work(); }) {}
+ThreadCompute::ThreadCompute(EventLoop* loop, int nice)
+    : loop_(loop), nice_(nice), thread_([this] { Work(); }) {}
 
 ThreadCompute::~ThreadCompute() {
   {
@@ -205,6 +207,9 @@ void ThreadCompute::Run(EventLoop::Callback work, EventLoop::Callback done) {
 }
 
 void ThreadCompute::Work() {
+  // On Linux the priority is a thread's, and 0 the calling one.  A refusal
+  // costs others some time and nothing else.
+  if (nice_ != 0) ::setpriority(PRIO_PROCESS, 0, nice_);
   while (true) {
     Job job;
     {

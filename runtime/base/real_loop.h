@@ -98,11 +98,12 @@ class RealLoop final : public EventLoop {
   std::thread thread_;
 };
 
-// Runs gradient work on one thread of its own, in the order of Run().
+// Runs work on one thread of its own, in the order of Run().
 class ThreadCompute final : public ComputeEngine {
  public:
-  // `loop` outlives the engine.
-  explicit ThreadCompute(EventLoop* loop);
+  // `loop` outlives the engine.  `nice` is the thread's: at 19 it computes only
+  // while nothing else would.
+  explicit ThreadCompute(EventLoop* loop, int nice = 0);
   // Waits for the work in progress.  Work that has not begun, and every `done`
   // that has not been handed to the loop, is dropped.
   ~ThreadCompute() override;
@@ -116,6 +117,7 @@ class ThreadCompute final : public ComputeEngine {
   void Work();
 
   EventLoop* const loop_;
+  const int nice_;
   Mutex mu_;
   CondVar wake_;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;

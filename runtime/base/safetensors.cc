@@ -227,8 +227,9 @@ using File = std::unique_ptr<std::FILE, CloseFile>;
 
 }  // namespace
 
-absl::Status WriteSafetensors(const std::string& path,
-                              const SafetensorsView& tensors) {
+absl::Status WriteSafetensors(
+    const std::string& path, const SafetensorsView& tensors,
+    const std::function<void(std::string_view)>& written) {
   GOSSAMER_ASSIGN_OR_RETURN(const std::string header, MakeHeader(tensors));
   const uint64_t length = header.size();
   std::vector<std::string_view> parts = {
@@ -244,7 +245,8 @@ absl::Status WriteSafetensors(const std::string& path,
   }
   // Readers see the old file or the whole new one, never a part.
   const std::string aside = path + ".partial";
-  absl::Status status = WriteDurably(aside, parts);
+  absl::Status status =
+      WriteDurably(aside, parts, O_CREAT | O_TRUNC, 0644, written);
   if (status.ok() && std::rename(aside.c_str(), path.c_str()) != 0) {
     status = SystemError(path, "cannot rename onto");
   }

@@ -10,9 +10,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -53,9 +55,11 @@ struct SafetensorsView {
 // the whole new one.  Returns kInvalidArgument for a shape that does not fit
 // its values, or a name that is repeated, empty, reserved or not printable
 // ASCII. Returns kResourceExhausted for a full disk or quota, otherwise the
-// code of absl::ErrnoToStatus; no other file is left.
-absl::Status WriteSafetensors(const std::string& path,
-                              const SafetensorsView& tensors);
+// code of absl::ErrnoToStatus; no other file is left.  `written` as in
+// WriteDurably.
+absl::Status WriteSafetensors(
+    const std::string& path, const SafetensorsView& tensors,
+    const std::function<void(std::string_view)>& written = nullptr);
 
 // Returns the bytes of such a file, or kInvalidArgument as above.
 absl::StatusOr<std::string> FormatSafetensors(const SafetensorsView& tensors);

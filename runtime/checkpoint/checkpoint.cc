@@ -6,6 +6,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/status_macros.h"
 
 namespace gossamer {
 namespace {
@@ -14,8 +15,9 @@ class Taker : public StateVisitor {
  public:
   explicit Taker(Checkpoint& out) : out_(out) {}
   void Floats(std::string_view name, std::span<float> values) override {
-    if (Take(name))
-      out_.floats[std::string(name)] = {values.begin(), values.end()};
+    if (Take(name)) {
+      out_.floats[std::string(name)].assign(values.begin(), values.end());
+    }
   }
   void Counter(std::string_view name, uint64_t& value) override {
     if (Take(name)) out_.counters[std::string(name)] = value;
@@ -23,7 +25,16 @@ class Taker : public StateVisitor {
   void Bytes(std::string_view name, std::vector<std::byte>& bytes) override {
     if (Take(name)) out_.bytes[std::string(name)] = bytes;
   }
-  const absl::Status& status() const { return status_; }
+  // Drops what `out` had before and has not been shown.
+  absl::Status Finish() {
+    const auto unseen = [this](const auto& entry) {
+      return !names_.contains(entry.first);
+    };
+    std::erase_if(out_.floats, unseen);
+    std::erase_if(out_.bytes, unseen);
+    std::erase_if(out_.counters, unseen);
+    return status_;
+  }
 
  private:
   bool Take(std::string_view name) {
@@ -125,13 +136,13 @@ SafetensorsView ViewOf(const Checkpoint& checkpoint) {
 }
 
 absl::StatusOr<Checkpoint> TakeCheckpoint(
-    CheckpointId id, absl::FunctionRef<void(StateVisitor&)> visit) {
-  Checkpoint checkpoint;
-  checkpoint.id = std::move(id);
-  Taker taker(checkpoint);
+    CheckpointId id, absl::FunctionRef<void(StateVisitor&)> visit,
+    Checkpoint spare) {
+  spare.id = std::move(id);
+  Taker taker(spare);
   visit(taker);
-  if (!taker.status().ok()) return taker.status();
-  return checkpoint;
+  GOSSAMER_RETURN_IF_ERROR(taker.Finish());
+  return spare;
 }
 
 absl::Status RestoreCheckpoint(const Checkpoint& checkpoint,

@@ -45,10 +45,13 @@ struct Checkpoint {
 // Returns a view of the floats and bytes, which the checkpoint owns.
 SafetensorsView ViewOf(const Checkpoint& checkpoint);
 
-// Copies all state that `visit` shows.  Returns kInvalidArgument for a name
-// that is shown twice, empty, or not printable ASCII.
+// Copies all state that `visit` shows, into the memory of `spare` as far as
+// that fits: pages that are new cost as much as the copy.  Returns
+// kInvalidArgument for a name that is shown twice, empty, or not printable
+// ASCII.
 absl::StatusOr<Checkpoint> TakeCheckpoint(
-    CheckpointId id, absl::FunctionRef<void(StateVisitor&)> visit);
+    CheckpointId id, absl::FunctionRef<void(StateVisitor&)> visit,
+    Checkpoint spare = {});
 
 // Overwrites all state that `visit` shows.  kDataLoss names the first state
 // that is missing, of another size, or in the checkpoint but not asked for.

@@ -153,12 +153,13 @@ absl::Status CheckpointStore::WriteAside(const Checkpoint& checkpoint,
   view.metadata["run"] = checkpoint.id.run_id;
   view.metadata["peer"] = absl::StrCat(checkpoint.id.peer_id);
   view.metadata["round"] = absl::StrCat(checkpoint.id.round);
-  GOSSAMER_RETURN_IF_ERROR(files_.WriteTensors(state, view));
   wire::CheckpointManifest manifest = ManifestOf(checkpoint);
   wire::CheckpointFile& file = *manifest.add_files();
   file.set_name(kState);
-  // The file is read back for its hash, so an error of the disk may show here.
-  GOSSAMER_ASSIGN_OR_RETURN(*file.mutable_sha256(), files_.Sha256(state));
+  // The hash is of the bytes in memory: one that the disk changes on their way
+  // is found by the next reader.
+  GOSSAMER_RETURN_IF_ERROR(
+      files_.WriteTensors(state, view, file.mutable_sha256()));
   GOSSAMER_ASSIGN_OR_RETURN(const uint64_t size, files_.Size(state));
   file.set_size(size);
   // The manifest is written last: without it the folder is not a checkpoint.

@@ -11,6 +11,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/status_macros.h"
 #include "runtime/base/durable_file.h"
 
 namespace gossamer {
@@ -32,28 +33,46 @@ struct CloseFile {
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
 
+// SHA-256 of bytes that come in pieces.
+class Sha256Stream {
+ public:
+  Sha256Stream()
+      : context_(EVP_MD_CTX_new(), &EVP_MD_CTX_free),
+        good_(context_ != nullptr &&
+              EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1) {}
+  void Add(std::string_view bytes) {
+    good_ = good_ &&
+            EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1;
+  }
+  // In lower-case hexadecimal.  `path` is for the error.
+  absl::StatusOr<std::string> Finish(const std::string& path) {
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned int size = 0;
+    if (!good_ || EVP_DigestFinal_ex(context_.get(), digest, &size) != 1) {
+      return absl::InternalError(absl::StrCat(path, ": SHA-256 failed"));
+    }
+    return absl::BytesToHexString(
+        absl::string_view(reinterpret_cast<const char*>(digest), size));
+  }
+
+ private:
+  const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> context_;
+  bool good_;
+};
+
 absl::StatusOr<std::string> Sha256OfFile(const std::string& path) {
   const File file(std::fopen(path.c_str(), "rbe"));
   if (file == nullptr) return ErrnoStatus(path, "open", errno);
-  const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> hash(
-      EVP_MD_CTX_new(), &EVP_MD_CTX_free);
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  bool good = hash != nullptr &&
-              EVP_DigestInit_ex(hash.get(), EVP_sha256(), nullptr) == 1;
+  Sha256Stream hash;
   // A state is hashed in blocks: it may be larger than the memory that is free.
-  std::vector<unsigned char> buffer(1 << 20);
-  while (good) {
+  std::vector<char> buffer(1 << 20);
+  while (true) {
     const size_t n = std::fread(buffer.data(), 1, buffer.size(), file.get());
     if (n == 0) break;
-    good = EVP_DigestUpdate(hash.get(), buffer.data(), n) == 1;
+    hash.Add({buffer.data(), n});
   }
-  if (std::ferror(file.get()) != 0) return ErrnoStatus(path, "read", EIO);
-  if (!good || EVP_DigestFinal_ex(hash.get(), digest, &size) != 1) {
-    return absl::InternalError(absl::StrCat(path, ": SHA-256 failed"));
-  }
-  return absl::BytesToHexString(
-      absl::string_view(reinterpret_cast<const char*>(digest), size));
+  if (std::ferror(file.get()) != 0) return ErrnoStatus(path, "read", errno);
+  return hash.Finish(path);
 }
 
 class System : public FileOps {
@@ -87,8 +106,13 @@ class System : public FileOps {
   }
 
   absl::Status WriteTensors(const std::string& path,
-                            const SafetensorsView& tensors) override {
-    return WriteSafetensors(path, tensors);
+                            const SafetensorsView& tensors,
+                            std::string* sha256) override {
+    Sha256Stream hash;
+    GOSSAMER_RETURN_IF_ERROR(WriteSafetensors(
+        path, tensors, [&hash](std::string_view bytes) { hash.Add(bytes); }));
+    GOSSAMER_ASSIGN_OR_RETURN(*sha256, hash.Finish(path));
+    return absl::OkStatus();
   }
 
   absl::Status SyncFolder(const std::string& path) override {

@@ -27,8 +27,11 @@ class FileOps {
   virtual absl::Status MakeFolder(const std::string& path) = 0;
   virtual absl::Status WriteText(const std::string& path,
                                  std::string_view text) = 0;
+  // Sets *sha256 to that of the file, in lower-case hexadecimal, as its bytes
+  // are written: nothing is read back.
   virtual absl::Status WriteTensors(const std::string& path,
-                                    const SafetensorsView& tensors) = 0;
+                                    const SafetensorsView& tensors,
+                                    std::string* sha256) = 0;
   // Makes the names in a folder durable.
   virtual absl::Status SyncFolder(const std::string& path) = 0;
   virtual absl::Status Rename(const std::string& from,

@@ -33,6 +33,10 @@ constexpr absl::Duration kCallLimit = absl::Seconds(2);
 // The part of the time to leave that a checkpoint and the last report need.
 constexpr absl::Duration kLastReport = absl::Seconds(2);
 
+// The priority of the thread that hashes and writes checkpoints: a tenth of a
+// processor that steps want as well, and all of one that nobody wants.
+constexpr int kDiskNice = 10;
+
 // Returns an id that differs between any two incarnations; never used in
 // anything that a run must repeat.
 uint64_t RandomId() {
@@ -47,6 +51,7 @@ PeerProcess::PeerProcess(PeerProcessOptions options)
       boot_id_(RandomId()),
       waiter_(&loop_),
       compute_(&loop_),
+      disk_(&loop_, kDiskNice),
       id_(options_.id) {}
 
 PeerProcess::~PeerProcess() = default;
@@ -349,6 +354,7 @@ absl::Status PeerProcess::MakePeer() {
   GOSSAMER_ASSIGN_OR_RETURN(
       peer_, Peer::Create(std::move(spec), {.loop = &loop_,
                                             .compute = &compute_,
+                                            .disk = &disk_,
                                             .transport = transport_.get(),
                                             .membership = membership_.get(),
                                             .game = game_.get(),

@@ -33,7 +33,7 @@ struct Beginning {
   friend bool operator==(const Beginning&, const Beginning&) = default;
 };
 
-// The result of one visit to the compute engine.
+// The result of one visit to the disk.
 struct Found {
   absl::StatusOr<std::vector<StoredCheckpoint>> list;
   absl::StatusOr<Checkpoint> saved;  // that of the round to resume from
@@ -81,11 +81,11 @@ absl::StatusOr<SavedEdges> TakeEdges(Checkpoint& saved) {
 
 }  // namespace
 
-Checkpointer::Checkpointer(const PeerSpec& spec, ComputeEngine* compute,
+Checkpointer::Checkpointer(const PeerSpec& spec, ComputeEngine* disk,
                            CheckpointStore* store, Neighborhood* neighborhood,
                            TrainingState* state, Reporter* reporter)
     : spec_(spec),
-      compute_(compute),
+      disk_(disk),
       store_(store),
       neighborhood_(neighborhood),
       state_(state),
@@ -107,22 +107,26 @@ void Checkpointer::BeginIfDue() {
       round > spec_.rounds || (round - 1) % spec_.checkpoint_every != 0) {
     return;
   }
-  if (taken_) return ReportSkipped();
+  if (taken_ || writing_ != nullptr) return ReportSkipped();
   Take();
 }
 
-// A checkpoint is whole once the neighbours' words of its round have come. With
-// overlap that takes rounds, and one checkpoint is in hand at a time.
+// A checkpoint is whole once the neighbours' words of its round have come,
+// which with overlap takes rounds, and one is in hand or on its way to the disk
+// at a time: more of them would hold more copies of the state.
 void Checkpointer::ReportSkipped() {
   const uint64_t times = skips_.Due(++skipped_);
   if (times == 0) return;
   reporter_->Report(
       "checkpoint_skipped",
       absl::StrCat("round ", state_->round(),
-                   " has no checkpoint: that of round ", taken_->id.round,
-                   " still waits for its neighbours (", skipped_,
-                   " skipped so far); with overlap_steps, checkpoint.every ",
-                   spec_.checkpoint_every, " saves fewer rounds than it says"),
+                   " has no checkpoint: that of round ",
+                   taken_ ? taken_->id.round : writing_->checkpoint.id.round,
+                   taken_ ? " still waits for its neighbours ("
+                          : " is still being written (",
+                   skipped_, " skipped so far); checkpoint.every ",
+                   spec_.checkpoint_every, " saves fewer rounds than it says",
+                   taken_ ? "" : ", as the disk is slower than that"),
       times);
 }
 
@@ -144,7 +148,8 @@ void Checkpointer::Take() {
   }
   // The copy lets training go on while the checkpoint waits for its edges.
   absl::StatusOr<Checkpoint> taken = TakeCheckpoint(
-      OwnId(), [this](StateVisitor& v) { state_->VisitState(v); });
+      OwnId(), [this](StateVisitor& v) { state_->VisitState(v); },
+      std::exchange(spare_, Checkpoint()));
   // The values of a device that has failed are zeros.
   if (const absl::Status device = state_->queue().status(); !device.ok()) {
     taken = device;
@@ -157,29 +162,59 @@ void Checkpointer::Take() {
   taken_ = *std::move(taken);
 }
 
-Task<bool> Checkpointer::Save(bool now) {
-  if (!taken_) co_return false;
+void Checkpointer::WriteIfSealed() {
+  if (!taken_ || writing_ != nullptr) return;
   const bool late = state_->round() > taken_->id.round + kMaxSealingRounds;
-  if (!neighborhood_->Sealed() && !late && !now) co_return false;
+  if (neighborhood_->Sealed() || late) Write();
+}
+
+void Checkpointer::Write() {
   // Records that are not sealed are not among these.
   for (const auto& [peer, edge] : neighborhood_->TakeRecords()) {
     taken_->bytes[absl::StrCat(kEdgePrefix, peer.value)] =
         EncodeSavedEdge(edge);
   }
-  absl::Status saved;
-  co_await Compute(compute_, [&] { saved = store_->Save(*taken_); });
-  if (saved.ok()) {
-    reporter_->Report("checkpoint", absl::StrCat("round ", taken_->id.round));
-  } else {
-    // Training does not depend on it: say so and go on.
-    reporter_->Report("checkpoint_failed", std::string(saved.message()));
-  }
-  taken_.reset();
-  co_return saved.ok();
+  writing_ = std::make_shared<Writing>();
+  writing_->checkpoint = *std::exchange(taken_, std::nullopt);
+  disk_->Run(
+      [store = store_, writing = writing_] {
+        writing->saved = store->Save(writing->checkpoint);
+      },
+      [this, alive = std::weak_ptr<bool>(alive_), writing = writing_] {
+        if (alive.expired()) return;
+        const std::string round =
+            absl::StrCat("round ", writing->checkpoint.id.round);
+        if (writing->saved.ok()) {
+          reporter_->Report("checkpoint", round);
+        } else {
+          // Training does not depend on it: say so and go on.
+          reporter_->Report("checkpoint_failed",
+                            std::string(writing->saved.message()));
+        }
+        // On a device nothing else of the state is in the host's memory.
+        if (state_->queue().on_host()) {
+          spare_ = std::move(writing->checkpoint);
+        }
+        writing_ = nullptr;
+        writing->over.Set(writing->saved.ok());
+      });
 }
 
-// Files are read and renamed on the compute engine: with states of gigabytes
-// that takes longer than a lease.
+Task<bool> Checkpointer::Finish() {
+  bool saved = false;
+  // The one in hand comes after the one that is being written.
+  for (int i = 0; i < 2; ++i) {
+    if (writing_ != nullptr) {
+      const Pending<bool> over = writing_->over;
+      saved = co_await over;
+    }
+    if (taken_) Write();
+  }
+  co_return saved;
+}
+
+// Files are read and renamed beside the loop: with states of gigabytes that
+// takes longer than a lease.
 Task<absl::StatusOr<Checkpointer::Resumed>> Checkpointer::Resume(
     const View& view, std::function<bool()> out_of_time) {
   // `view` is the membership's and changes during each wait.  Files that were
@@ -199,7 +234,7 @@ Task<absl::StatusOr<Checkpointer::Resumed>> Checkpointer::Resume(
                        ", but this peer has no checkpoint folder"));
     }
     std::optional<Found> found;
-    co_await Compute(compute_, [&] { found = Read(*store_, begun->resumed); });
+    co_await Compute(disk_, [&] { found = Read(*store_, begun->resumed); });
     ReportDamaged(found->list);
     if (out_of_time() || begun != Beginning(view)) continue;
     if (begun->resumed != 0) {
@@ -216,7 +251,7 @@ Task<absl::StatusOr<Checkpointer::Resumed>> Checkpointer::Resume(
     // A later checkpoint may be sound: another peer could not read its own for
     // a moment, or is not as far.
     absl::StatusOr<uint64_t> aside = 0;
-    co_await Compute(compute_,
+    co_await Compute(disk_,
                      [&] { aside = store_->SetAsideAfter(begun->round); });
     // Going on with later checkpoints in place would mix two pasts at the next
     // start.

@@ -1,6 +1,9 @@
 // The checkpoints of a peer: taken at a round's boundary, saved once its edges
 // have sealed their records, and gone on from as a first view begins.
 //
+// Taking copies the state; the files are written by an engine of their own, so
+// no round waits for a disk.
+//
 // Knows nothing of views beyond where one begins, or of what a state is made
 // of.
 
@@ -8,6 +11,7 @@
 #define GOSSAMER_RUNTIME_PEER_CHECKPOINTER_H_
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -27,21 +31,24 @@ namespace gossamer {
 
 class Checkpointer {
  public:
-  // All outlive it; `store` may be null: nothing is saved.
-  Checkpointer(const PeerSpec& spec, ComputeEngine* compute,
+  // All outlive it; `store` may be null: nothing is saved.  `disk` alone reads
+  // and writes files.
+  Checkpointer(const PeerSpec& spec, ComputeEngine* disk,
                CheckpointStore* store, Neighborhood* neighborhood,
                TrainingState* state, Reporter* reporter);
 
   // Takes the one of this boundary if it is due.  While an earlier one is in
-  // hand, the boundary has none, which is reported.
+  // hand or is being written, the boundary has none, which is reported.
   void BeginIfDue();
   // Takes the one of the end.  `own`: the state is this peer's to save.  The
   // edges begin their records with a checkpoint or without: the other ends
   // seal theirs by them.
   void BeginLast(bool own);
-  // Saves the one in hand if its edges are sealed, or if it has waited long
-  // enough, or if it is `now` or never.
-  Task<bool> Save(bool now);
+  // Begins to write the one in hand if its edges are sealed, or if it has
+  // waited long enough.
+  void WriteIfSealed();
+  // Writes the one in hand, sealed or not, and waits until all are written.
+  Task<bool> Finish();
   // The one in hand is of an incarnation that is over.
   void Discard() { taken_.reset(); }
 
@@ -58,20 +65,31 @@ class Checkpointer {
 
  private:
   void Take();
+  void Write();
   void ReportSkipped();
   CheckpointId OwnId() const;
   absl::StatusOr<SavedEdges> Restore(Checkpoint& saved);
   void ReportDamaged(const absl::StatusOr<std::vector<StoredCheckpoint>>& list);
 
   const PeerSpec& spec_;
-  ComputeEngine* const compute_;
+  ComputeEngine* const disk_;
   CheckpointStore* const store_;
   Neighborhood* const neighborhood_;
   TrainingState* const state_;
   Reporter* const reporter_;
   std::optional<Checkpoint> taken_;  // edges not yet sealed
-  uint64_t skipped_ = 0;             // boundaries that were due and have none
-  Throttle skips_;                   // of their reports, by count
+  // The one that is being written.
+  struct Writing {
+    Checkpoint checkpoint;
+    absl::Status saved;
+    Pending<bool> over;
+  };
+  std::shared_ptr<Writing> writing_;
+  Checkpoint spare_;      // one that is written: its memory is used again
+  uint64_t skipped_ = 0;  // boundaries that were due and have none
+  Throttle skips_;        // of their reports, by count
+  // Callbacks of the disk hold it weakly.
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>();
 };
 
 }  // namespace gossamer

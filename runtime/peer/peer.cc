@@ -111,8 +111,8 @@ Peer::Peer(PeerSpec spec, Parts parts)
                          [this](bool first, const SavedEdges& saved) {
                            return trainer_->OnView(first, saved);
                          }}),
-      checkpointer_(spec_, parts_.compute, parts_.checkpoints, &neighborhood_,
-                    &state_, &reporter_),
+      checkpointer_(spec_, parts_.disk ? parts_.disk : parts_.compute,
+                    parts_.checkpoints, &neighborhood_, &state_, &reporter_),
       evaluation_(spec_, parts_.compute, parts_.game->evaluator(), &state_,
                   &reporter_),
       runner_(spec_, parts_.loop, parts_.compute, parts_.step, &state_,

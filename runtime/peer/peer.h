@@ -60,6 +60,7 @@ class Peer {
   struct Parts {
     EventLoop* loop = nullptr;
     ComputeEngine* compute = nullptr;
+    ComputeEngine* disk = nullptr;  // for checkpoints; null: `compute`
     Transport* transport = nullptr;
     Membership* membership = nullptr;
     Game* game = nullptr;

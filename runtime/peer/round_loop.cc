@@ -83,8 +83,7 @@ Task<absl::Status> RoundLoop::Round() {
   // decided before the checkpoint is begun.
   parts_.state->set_round(DecideNextRound());
   parts_.checkpointer->BeginIfDue();
-  Task<bool> saved = parts_.checkpointer->Save(/*now=*/false);
-  co_await saved.result();
+  parts_.checkpointer->WriteIfSealed();
   co_return absl::OkStatus();
 }
 
@@ -111,7 +110,7 @@ Task<absl::Status> RoundLoop::Finish() {
   const Lifecycle& lifecycle = *parts_.lifecycle;
   // The checkpoint in hand waits for its edges still; the last one would take
   // its place.
-  Task<bool> earlier = parts_.checkpointer->Save(/*now=*/true);
+  Task<bool> earlier = parts_.checkpointer->Finish();
   co_await earlier.result();
   const bool in_fleet = parts_.views->in_fleet();
   if (lifecycle.stopped() && !in_fleet) {
@@ -128,7 +127,7 @@ Task<absl::Status> RoundLoop::Finish() {
   if (!lifecycle.out_of_time()) parts_.trainer->Part();
   Task<bool> drained = parts_.drain->Run();
   co_await drained.result();
-  Task<bool> saved = parts_.checkpointer->Save(/*now=*/true);
+  Task<bool> saved = parts_.checkpointer->Finish();
   co_await saved.result();
   parts_.reporter->ReportUnauthenticated(/*last=*/true);
   if (lifecycle.left()) {

@@ -28,6 +28,14 @@ bool Within(const std::string& path, const std::string& folder) {
           path.compare(0, folder.size(), folder) == 0);
 }
 
+std::string Sha256Of(const std::string& bytes) {
+  unsigned char digest[SHA256_DIGEST_LENGTH];
+  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+         digest);
+  return absl::BytesToHexString(
+      absl::string_view(reinterpret_cast<const char*>(digest), sizeof digest));
+}
+
 }  // namespace
 
 void MemoryDisk::Apply(Names& names, const Change& change) {
@@ -204,8 +212,10 @@ absl::Status DiskSession::WriteText(const std::string& path,
 }
 
 absl::Status DiskSession::WriteTensors(const std::string& path,
-                                       const SafetensorsView& tensors) {
+                                       const SafetensorsView& tensors,
+                                       std::string* sha256) {
   GOSSAMER_ASSIGN_OR_RETURN(std::string file, FormatSafetensors(tensors));
+  *sha256 = Sha256Of(file);
   return Write(path, std::move(file));
 }
 
@@ -269,11 +279,7 @@ absl::StatusOr<Safetensors> DiskSession::ReadTensors(const std::string& path) {
 
 absl::StatusOr<std::string> DiskSession::Sha256(const std::string& path) {
   GOSSAMER_ASSIGN_OR_RETURN(const auto content, Find(path));
-  unsigned char digest[SHA256_DIGEST_LENGTH];
-  SHA256(reinterpret_cast<const unsigned char*>(content->data()),
-         content->size(), digest);
-  return absl::BytesToHexString(
-      absl::string_view(reinterpret_cast<const char*>(digest), sizeof digest));
+  return Sha256Of(*content);
 }
 
 }  // namespace gossamer::simulation

@@ -79,7 +79,8 @@ class DiskSession final : public FileOps {
   absl::Status WriteText(const std::string& path,
                          std::string_view text) override;
   absl::Status WriteTensors(const std::string& path,
-                            const SafetensorsView& tensors) override;
+                            const SafetensorsView& tensors,
+                            std::string* sha256) override;
   absl::Status SyncFolder(const std::string& path) override;
   absl::Status Rename(const std::string& from, const std::string& to) override;
   absl::Status Remove(const std::string& path) override;

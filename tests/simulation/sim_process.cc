@@ -138,6 +138,9 @@ SimProcess::SimProcess(SimWorld& world, SimMachine& machine, bool resume)
       VirtualCompute::Around(key_.Fold("duration"),
                              (rank == 0 ? s.slowness : 1) * s.TimeOfCompute(),
                              s.step_jitter));
+  // A checkpoint takes up to four steps' time.
+  disk_ = std::make_unique<VirtualCompute>(
+      &loop_, VirtualCompute::Around(key_.Fold("disk"), 2 * s.step_time, 1));
   transport_ = std::make_unique<MortalTransport>(MakeTransport(), &crash_);
   world_.tell(machine_.id, absl::StrCat("starts process ", number_));
   world_.ledger.Begin(machine_.id, number_);
@@ -292,6 +295,7 @@ absl::Status SimProcess::MakePeer() {
   GOSSAMER_ASSIGN_OR_RETURN(
       peer_, Peer::Create(std::move(spec), {.loop = &loop_,
                                             .compute = compute_.get(),
+                                            .disk = disk_.get(),
                                             .transport = transport_.get(),
                                             .membership = client_.get(),
                                             .game = game_.get(),

@@ -175,6 +175,7 @@ class SimProcess final : private MetricsSink {
   std::unique_ptr<LocalStep> step_;
   std::unique_ptr<ParameterWatch> watch_;
   std::unique_ptr<Compute> compute_;
+  std::unique_ptr<VirtualCompute> disk_;
   std::unique_ptr<CheckpointStore> checkpoints_;
   std::unique_ptr<FakeNccl::Rank> gpu_;
   NcclTransport* nccl_ = nullptr;  // null: it uses none

@@ -66,6 +66,8 @@ std::unique_ptr<SimFleet::Host> SimFleet::MakeSeat(int rank) {
        warms_up](uint64_t call) mutable {
         return warms_up && call == 0 ? first : usual(call);
       });
+  host->disk = std::make_unique<VirtualCompute>(
+      host->loop.get(), [t = options_.disk_time](uint64_t) { return t; });
   host->transport = network_.CreateEndpoint(IdOf(rank), host->loop.get());
   if (options_.transport) {
     host->transport =
@@ -101,6 +103,7 @@ std::unique_ptr<SimFleet::Host> SimFleet::MakeSeat(int rank) {
       spec,
       {.loop = host->loop.get(),
        .compute = host->compute.get(),
+       .disk = host->disk.get(),
        .transport = host->transport.get(),
        .membership = host->membership.get(),
        .game = host->game.get(),

@@ -42,6 +42,7 @@ struct SimFleetOptions {
   SimOptions network;
   absl::Duration step_time = absl::Milliseconds(10);
   double step_jitter = 0.1;
+  absl::Duration disk_time;  // of a checkpoint
   std::map<int, double> slowness;  // by rank: factor on step_time
   // Length of the first step, by rank.
   std::map<int, absl::Duration> first_step;
@@ -114,7 +115,7 @@ class SimFleet {
  private:
   struct Host {
     std::unique_ptr<VirtualPeerLoop> loop;
-    std::unique_ptr<VirtualCompute> compute;
+    std::unique_ptr<VirtualCompute> compute, disk;
     std::unique_ptr<Transport> transport;
     std::unique_ptr<NcclSum> fabric;
     std::unique_ptr<Membership> membership;

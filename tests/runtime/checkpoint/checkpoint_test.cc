@@ -75,9 +75,11 @@ class FailingFiles : public FileOps {
                [&] { std::ofstream(path) << text.substr(0, 5); });
   }
   absl::Status WriteTensors(const std::string& path,
-                            const SafetensorsView& tensors) override {
-    return Try([&] { return SystemFileOps().WriteTensors(path, tensors); },
-               [&] { std::ofstream(path) << "half a file"; });
+                            const SafetensorsView& tensors,
+                            std::string* sha256) override {
+    return Try(
+        [&] { return SystemFileOps().WriteTensors(path, tensors, sha256); },
+        [&] { std::ofstream(path) << "half a file"; });
   }
   absl::Status SyncFolder(const std::string& path) override {
     return Try([&] { return SystemFileOps().SyncFolder(path); }, [] {});

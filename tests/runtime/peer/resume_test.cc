@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/runtime/peer/quadratic_fleet.h"
 #include "tests/testing/forwarding_membership.h"
@@ -70,6 +71,34 @@ TEST_F(ResumeTest, StoppedAndResumedFleetIsBitExact) {
             << codec << " h=" << overlap << " " << schedule;
       }
     }
+  }
+}
+
+// A disk that takes a hundred rounds for a checkpoint delays checkpoints, and no
+// round; the one of the end is still written.
+TEST_F(ResumeTest, NoRoundWaitsForADisk) {
+  SimFleetOptions o = QuadraticFleet(4, 300);
+  o.step_jitter = 0;
+  const uint64_t whole = HashOfWhole(o);
+  o.checkpoints = folder_;
+  o.peer.checkpoint_every = 10;
+  o.disk_time = 100 * o.step_time;
+  SimFleet fleet(o);
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+  EXPECT_EQ(fleet.Hash(), whole);
+  for (int rank = 0; rank < 4; ++rank) {
+    const EventRecorder& seen = fleet.recorder(rank);
+    for (size_t i = 1; i < seen.rounds.size(); ++i) {
+      ASSERT_LT(seen.rounds[i].finished - seen.rounds[i - 1].finished,
+                1.2 * o.step_time)
+          << "round " << i;
+    }
+    EXPECT_GE(seen.Count("checkpoint"), 3);
+    EXPECT_GE(seen.Count("checkpoint_skipped"), 1);
+    EXPECT_EQ(CheckpointStore(absl::StrCat(folder_.string(), "/peer-", rank), 2)
+                  .Rounds()
+                  .back(),
+              301u);
   }
 }
 
