@@ -99,7 +99,7 @@ void LocalFleet::ShowEnd() {
       peer.finished = true;
       for (const RoundMetrics& m : rounds) {
         peer.round = m.round;
-        if (m.score) peer.score = m.score;
+        if (!m.scores.empty()) peer.score = m.scores.back().value;
       }
     }
   }

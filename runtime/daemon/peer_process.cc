@@ -33,9 +33,10 @@ constexpr absl::Duration kCallLimit = absl::Seconds(2);
 // The part of the time to leave that a checkpoint and the last report need.
 constexpr absl::Duration kLastReport = absl::Seconds(2);
 
-// The priority of the thread that hashes and writes checkpoints: a tenth of a
-// processor that steps want as well, and all of one that nobody wants.
-constexpr int kDiskNice = 10;
+// The priority of the threads that write checkpoints and compute scores: a
+// tenth of a processor that steps want as well, and all of one that nobody
+// wants.
+constexpr int kBesideNice = 10;
 
 // Returns an id that differs between any two incarnations; never used in
 // anything that a run must repeat.
@@ -51,7 +52,8 @@ PeerProcess::PeerProcess(PeerProcessOptions options)
       boot_id_(RandomId()),
       waiter_(&loop_),
       compute_(&loop_),
-      disk_(&loop_, kDiskNice),
+      disk_(&loop_, kBesideNice),
+      scores_(&loop_, kBesideNice),
       id_(options_.id) {}
 
 PeerProcess::~PeerProcess() = default;
@@ -355,6 +357,7 @@ absl::Status PeerProcess::MakePeer() {
       peer_, Peer::Create(std::move(spec), {.loop = &loop_,
                                             .compute = &compute_,
                                             .disk = &disk_,
+                                            .scores = &scores_,
                                             .transport = transport_.get(),
                                             .membership = membership_.get(),
                                             .game = game_.get(),

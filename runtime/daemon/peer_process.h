@@ -113,7 +113,7 @@ class PeerProcess {
   RealLoop loop_;
   Waiter waiter_;
   ThreadCompute compute_;
-  ThreadCompute disk_;
+  ThreadCompute disk_, scores_;
   std::unique_ptr<Game> game_;
   std::unique_ptr<LocalStep> step_;
   EventTally events_;  // of this process

@@ -1,14 +1,21 @@
 #include "runtime/peer/evaluation.h"
 
-#include <string>
+#include <utility>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "algorithms/kernels/host_copy.h"
-#include "runtime/peer/compute.h"
 
 namespace gossamer {
+
+Evaluation::Evaluation(const PeerSpec& spec, ComputeEngine* compute,
+                       ComputeEngine* scores, Evaluator* evaluator,
+                       const TrainingState* state, Reporter* reporter)
+    : spec_(spec),
+      engine_(scores != nullptr ? scores : compute),
+      waits_(scores == nullptr),
+      evaluator_(evaluator),
+      state_(state),
+      reporter_(reporter) {}
 
 bool Evaluation::Due(bool last) const {
   const uint64_t round = state_->round();
@@ -19,34 +26,70 @@ bool Evaluation::Due(bool last) const {
 }
 
 Task<bool> Evaluation::Run(bool last) {
+  if (Due(last)) Begin();
+  if (waiting_ > 0 && (waits_ || last || state_->round() == spec_.rounds)) {
+    over_ = Pending<bool>();
+    const Pending<bool> over = over_;
+    co_await over;
+  }
   RoundMetrics& metrics = reporter_->metrics();
-  // A score belongs to the round that it was taken in.
+  metrics.scores = std::exchange(came_, {});
   metrics.score.reset();
   metrics.score_name.clear();
-  if (!Due(last)) co_return false;
-  absl::StatusOr<double> score = 0.0;
-  absl::Status drawn;
-  co_await Compute(compute_, [&] {
-    // The same latents every time, so that scores and pictures compare.
-    const RngKey key = RngKey(spec_.seed).Fold("evaluation");
-    const HostCopy<float> generator(state_->queue(), state_->generator());
-    score = evaluator_->Score(generator.span(), key);
-    if (spec_.samples_folder.empty()) return;
-    drawn = evaluator_->WriteSamples(
-        generator.span(), key,
-        absl::StrCat(spec_.samples_folder, "/round-", state_->round(), ".png"));
-  });
-  if (score.ok()) {
-    metrics.score = *score;
-    metrics.score_name = evaluator_->score_name();
+  if (metrics.scores.empty()) co_return false;
+  metrics.score_name = evaluator_->score_name();
+  const RoundScore& newest = metrics.scores.back();
+  if (newest.round == state_->round()) metrics.score = newest.value;
+  co_return true;
+}
+
+void Evaluation::Begin() {
+  if (waiting_ >= kMostWaiting) {
+    const uint64_t times = skips_.Due(++skipped_);
+    if (times == 0) return;
+    reporter_->Report(
+        "score_skipped",
+        absl::StrCat("round ", state_->round(), " has no score: those of ",
+                     waiting_, " rounds before are still computed (", skipped_,
+                     " skipped so far); raise evaluation.every"),
+        times);
+    return;
+  }
+  const auto look = std::make_shared<Look>();
+  look->round = state_->round();
+  const HostCopy<float> generator(state_->queue(), state_->generator());
+  look->generator.assign(generator.span().begin(), generator.span().end());
+  ++waiting_;
+  engine_->Run(
+      [evaluator = evaluator_, look, folder = spec_.samples_folder,
+       seed = spec_.seed] {
+        // The same latents every time, so that scores and pictures compare.
+        const RngKey key = RngKey(seed).Fold("evaluation");
+        look->score = evaluator->Score(look->generator, key);
+        if (folder.empty()) return;
+        look->drawn = evaluator->WriteSamples(
+            look->generator, key,
+            absl::StrCat(folder, "/round-", look->round, ".png"));
+      },
+      [this, alive = std::weak_ptr<bool>(alive_), look] {
+        if (!alive.expired()) End(*look);
+      });
+}
+
+void Evaluation::End(const Look& look) {
+  --waiting_;
+  if (look.score.ok()) {
+    came_.push_back({look.round, *look.score});
   } else {
     // Training does not depend on a score or a picture: a failure is reported.
-    reporter_->Report("score_failed", std::string(score.status().message()));
+    reporter_->Report("score_failed",
+                      std::string(look.score.status().message()));
   }
-  if (!drawn.ok() && !absl::IsUnimplemented(drawn)) {
-    reporter_->Report("samples_failed", std::string(drawn.message()));
+  if (!look.drawn.ok() && !absl::IsUnimplemented(look.drawn)) {
+    reporter_->Report("samples_failed", std::string(look.drawn.message()));
   }
-  co_return true;
+  // It may resume the round loop, so it comes last.
+  if (waiting_ == 0 && !over_.ready()) over_.Set(true);
 }
 
 }  // namespace gossamer

@@ -1,10 +1,19 @@
 // Scores and pictures of the generator, at the rounds that are due.
 //
-// Knows nothing of how a game is scored.
+// They are taken from a copy of the generator by an engine of their own, so no
+// round waits for them but the last.  Knows nothing of how a game is scored.
 
 #ifndef GOSSAMER_RUNTIME_PEER_EVALUATION_H_
 #define GOSSAMER_RUNTIME_PEER_EVALUATION_H_
 
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "algorithms/base/throttle.h"
 #include "algorithms/game/game.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/base/task.h"
@@ -16,27 +25,45 @@ namespace gossamer {
 
 class Evaluation {
  public:
-  // All outlive it; `evaluator` may be null.
-  Evaluation(const PeerSpec& spec, ComputeEngine* compute, Evaluator* evaluator,
-             const TrainingState* state, Reporter* reporter)
-      : spec_(spec),
-        compute_(compute),
-        evaluator_(evaluator),
-        state_(state),
-        reporter_(reporter) {}
+  // All outlive it; `evaluator` may be null.  It is used on `compute`, and the
+  // round waits, or on `scores` unless that is null.
+  Evaluation(const PeerSpec& spec, ComputeEngine* compute,
+             ComputeEngine* scores, Evaluator* evaluator,
+             const TrainingState* state, Reporter* reporter);
 
-  // After a round, the `last` or another; its score goes into the round's
-  // metrics.  False: not due.
+  // After a round, the `last` or another: scores that have come since the round
+  // before go into its metrics, and the generator is taken if it is due.  Waits
+  // for all of them after the last.
   Task<bool> Run(bool last);
 
+  // Most generators that wait for their scores.
+  static constexpr int kMostWaiting = 8;
+
  private:
+  // The score and the picture of one generator.
+  struct Look {
+    uint64_t round = 0;
+    std::vector<float> generator;
+    absl::StatusOr<double> score = 0.0;
+    absl::Status drawn;
+  };
   bool Due(bool last) const;
+  void Begin();
+  void End(const Look& look);
 
   const PeerSpec& spec_;
-  ComputeEngine* const compute_;
+  ComputeEngine* const engine_;
+  const bool waits_;
   Evaluator* const evaluator_;
   const TrainingState* const state_;
   Reporter* const reporter_;
+  int waiting_ = 0;
+  Pending<bool> over_;  // set when none waits, if the loop does
+  std::vector<RoundScore> came_;
+  uint64_t skipped_ = 0;
+  Throttle skips_;
+  // Callbacks hold it weakly.
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>();
 };
 
 }  // namespace gossamer

@@ -61,6 +61,8 @@ class Peer {
     EventLoop* loop = nullptr;
     ComputeEngine* compute = nullptr;
     ComputeEngine* disk = nullptr;  // for checkpoints; null: `compute`
+    // For scores and pictures; null: `compute`, and rounds wait for them.
+    ComputeEngine* scores = nullptr;
     Transport* transport = nullptr;
     Membership* membership = nullptr;
     Game* game = nullptr;

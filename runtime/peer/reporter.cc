@@ -102,7 +102,7 @@ void Reporter::EndRound(absl::Time started, Neighborhood& neighborhood,
                   .rounds = busy_.size()};
   report.generator_loss = metrics_.generator_loss;
   report.discriminator_loss = metrics_.discriminator_loss;
-  report.score = metrics_.score;
+  if (!metrics_.scores.empty()) report.score = metrics_.scores.back().value;
   report.bytes_sent = bytes.bytes_sent;
   report.sketch = std::move(sketch_);
   report.sketch_round = sketch_round_;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "topology/fleet/event_kind.h"
@@ -21,6 +22,13 @@ struct ClipMetrics {
   // The longest difference between this peer and a neighbour in the round,
   // shortened or not: root mean square over parameters.
   double longest = 0;
+};
+
+// The score of a round's generator, which may come some rounds later.
+struct RoundScore {
+  uint64_t round = 0;
+  double value = 0;
+  friend bool operator==(const RoundScore&, const RoundScore&) = default;
 };
 
 struct RoundMetrics {
@@ -44,8 +52,11 @@ struct RoundMetrics {
   std::optional<ClipMetrics> clipping = {};
   // Of the privacy budget, spent so far; of a student of votes.
   std::optional<double> epsilon = {};
-  std::optional<double> score;  // of this round, if it was evaluated
-  std::string score_name;       // "proxy-fid"; empty without a score
+  // Those that came in this round, of this one and of rounds before.
+  std::vector<RoundScore> scores = {};
+  // That of this round, once it is known (ReadMetrics).
+  std::optional<double> score;
+  std::string score_name;  // "proxy-fid"; empty without scores
 };
 
 // An occurrence that deserves a line in events.jsonl: a lost edge, a refused

@@ -74,6 +74,24 @@ std::string Short(const std::string& detail) {
   return detail.size() <= kMost ? detail : PlainText(detail, kMost);
 }
 
+// Returns the scores of a round's line.  Logs of earlier releases have the one
+// of the round, "score".
+std::vector<RoundScore> Scores(const Json& json, uint64_t round) {
+  std::vector<RoundScore> scores;
+  if (const double own = Number(json, "score"); std::isfinite(own)) {
+    scores.push_back({round, own});
+  }
+  const auto list = json.find("scores");
+  if (list == json.end() || !list->is_array()) return scores;
+  for (const Json& s : *list) {
+    if (s.is_array() && s.size() == 2 && s[0].is_number_unsigned() &&
+        s[1].is_number()) {
+      scores.push_back({s[0].get<uint64_t>(), s[1].get<double>()});
+    }
+  }
+  return scores;
+}
+
 }  // namespace
 
 std::string ToJsonLine(const RoundMetrics& m) {
@@ -97,8 +115,11 @@ std::string ToJsonLine(const RoundMetrics& m) {
     json["longest_difference"] = m.clipping->longest;
   }
   if (m.epsilon) json["epsilon"] = *m.epsilon;
-  if (m.score) {
-    json["score"] = *m.score;
+  if (!m.scores.empty()) {
+    json["scores"] = Json::array();
+    for (const RoundScore& s : m.scores) {
+      json["scores"].push_back({s.round, s.value});
+    }
     json["score_name"] = m.score_name;
   }
   return Dump(json);
@@ -144,10 +165,10 @@ absl::StatusOr<RoundMetrics> ParseMetricsLine(std::string_view line) {
   }
   const double epsilon = Number(json, "epsilon");
   if (std::isfinite(epsilon)) m.epsilon = epsilon;
-  const double score = Number(json, "score");
-  // Lines of rounds that were not evaluated have no score.
-  if (!std::isfinite(score)) return m;
-  m.score = score;
+  m.scores = Scores(json, m.round);
+  for (const RoundScore& s : m.scores) {
+    if (s.round == m.round) m.score = s.value;
+  }
   if (const auto name = json.find("score_name");
       name != json.end() && name->is_string()) {
     m.score_name = name->get<std::string>();
@@ -163,6 +184,13 @@ absl::StatusOr<std::vector<RoundMetrics>> ReadMetrics(const std::string& path) {
     // counts.
     while (!all.empty() && all.back().round >= m.round) all.pop_back();
     all.push_back(std::move(m));
+    for (const RoundScore& s : all.back().scores) {
+      const auto at =
+          std::ranges::lower_bound(all, s.round, {}, &RoundMetrics::round);
+      if (at == all.end() || at->round != s.round) continue;
+      at->score = s.value;
+      at->score_name = all.back().score_name;
+    }
     return absl::OkStatus();
   }));
   return all;

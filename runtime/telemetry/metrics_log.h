@@ -27,7 +27,8 @@ absl::StatusOr<RoundMetrics> ParseMetricsLine(std::string_view line);
 
 // Returns the rounds of a metrics.jsonl and of the PATH.1 before it
 // (jsonl_sink.h), ascending.  If a run went back to a checkpoint, the later
-// line of a round counts.  A last line that was cut is left out.  Returns
+// line of a round counts.  Each score is that of its round, whichever line has
+// it.  A last line that was cut is left out.  Returns
 // kNotFound without the file, kDataLoss with the number of a bad line.
 absl::StatusOr<std::vector<RoundMetrics>> ReadMetrics(const std::string& path);
 

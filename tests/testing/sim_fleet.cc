@@ -68,6 +68,10 @@ std::unique_ptr<SimFleet::Host> SimFleet::MakeSeat(int rank) {
       });
   host->disk = std::make_unique<VirtualCompute>(
       host->loop.get(), [t = options_.disk_time](uint64_t) { return t; });
+  if (options_.score_time) {
+    host->scores = std::make_unique<VirtualCompute>(
+        host->loop.get(), [t = *options_.score_time](uint64_t) { return t; });
+  }
   host->transport = network_.CreateEndpoint(IdOf(rank), host->loop.get());
   if (options_.transport) {
     host->transport =
@@ -104,6 +108,7 @@ std::unique_ptr<SimFleet::Host> SimFleet::MakeSeat(int rank) {
       {.loop = host->loop.get(),
        .compute = host->compute.get(),
        .disk = host->disk.get(),
+       .scores = host->scores.get(),
        .transport = host->transport.get(),
        .membership = host->membership.get(),
        .game = host->game.get(),

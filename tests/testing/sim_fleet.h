@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,8 @@ struct SimFleetOptions {
   absl::Duration step_time = absl::Milliseconds(10);
   double step_jitter = 0.1;
   absl::Duration disk_time;  // of a checkpoint
+  // The time of a score, beside the rounds; nullopt: rounds wait for scores.
+  std::optional<absl::Duration> score_time = {};
   std::map<int, double> slowness;  // by rank: factor on step_time
   // Length of the first step, by rank.
   std::map<int, absl::Duration> first_step;
@@ -115,7 +118,7 @@ class SimFleet {
  private:
   struct Host {
     std::unique_ptr<VirtualPeerLoop> loop;
-    std::unique_ptr<VirtualCompute> compute, disk;
+    std::unique_ptr<VirtualCompute> compute, disk, scores;
     std::unique_ptr<Transport> transport;
     std::unique_ptr<NcclSum> fabric;
     std::unique_ptr<Membership> membership;

@@ -131,6 +131,9 @@ inline constexpr EventInfo kEventKinds[] = {
      "make room, or mend the disk that it names"},
     {"score_failed", "the score could not be computed",
      "as it says; training goes on"},
+    {"score_skipped",
+     "a round has no score: too many generators wait for theirs already",
+     "raise evaluation.every, or lower evaluation.samples"},
     {"service_found", "the topology service answers again", ""},
     {"service_lost",
      "the topology service does not answer, or answers wrongly; training goes "

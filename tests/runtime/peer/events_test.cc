@@ -428,6 +428,45 @@ TEST(EventsTest, ACheckpointThatCannotBeSavedStopsNobody) {
   EXPECT_EQ(fleet.Hash(), without.Hash());
 }
 
+// A score that takes a hundred rounds is that of its round all the same, and
+// only the last round waits for it.
+TEST(EventsTest, NoRoundWaitsForAScore) {
+  SimFleetOptions o = QuadraticFleet(4, 300);
+  o.step_jitter = 0;
+  o.peer.evaluates = true;
+  o.peer.evaluate_every = 50;
+  SimFleet waits(o);
+  ASSERT_TRUE(waits.Run()) << waits.StatusOf(0);
+  o.score_time = 100 * o.step_time;
+  SimFleet fleet(o);
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+  EXPECT_EQ(fleet.Hash(), waits.Hash());
+  const auto scores_of = [](SimFleet& f) {
+    std::vector<RoundScore> all;
+    for (const RoundMetrics& m : f.recorder(0).rounds) {
+      all.insert(all.end(), m.scores.begin(), m.scores.end());
+    }
+    return all;
+  };
+  EXPECT_EQ(scores_of(fleet), scores_of(waits));
+  EXPECT_EQ(scores_of(fleet).size(), 6u);
+  const auto& rounds = fleet.recorder(0).rounds;
+  for (size_t i = 1; i + 1 < rounds.size(); ++i) {
+    ASSERT_LT(rounds[i].finished - rounds[i - 1].finished, 1.2 * o.step_time)
+        << "round " << i;
+  }
+
+  // A machine that is too slow for the scores asked for leaves some out.
+  o.peer.evaluate_every = 2;
+  SimFleet slow(o);
+  ASSERT_TRUE(slow.Run()) << slow.StatusOf(0);
+  EXPECT_EQ(slow.Hash(), waits.Hash());
+  EXPECT_GE(slow.recorder(0).Count("score_skipped"), 1);
+  EXPECT_THAT(DetailOf(slow.recorder(0), "score_skipped"),
+              HasSubstr("raise evaluation.every"));
+  EXPECT_EQ(scores_of(slow).back().round, 300u);
+}
+
 // A game whose evaluator fails.
 class Unscored final : public WrappedGame, private Evaluator {
  public:

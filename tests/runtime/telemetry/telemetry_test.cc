@@ -72,12 +72,14 @@ std::string ReadAll(const std::string& path) {
 TEST(MetricsLog, LinesReadBack) {
   RoundMetrics m = Round(7);
   m.score = 0.125;
+  m.scores = {{m.round - 1, 0.25}, {m.round, 0.125}};
   m.score_name = "proxy-fid";
   const auto back = ParseMetricsLine(ToJsonLine(m));
   ASSERT_TRUE(back.ok());
   EXPECT_EQ(ToJsonLine(*back), ToJsonLine(m));
   EXPECT_EQ(back->finished, m.finished);
   EXPECT_EQ(back->score, m.score);
+  EXPECT_EQ(back->scores, m.scores);
   EXPECT_EQ(back->score_name, "proxy-fid");
 }
 
@@ -94,6 +96,32 @@ TEST(MetricsLog, KeysAreStable) {
   EXPECT_EQ(ToJsonLine(Event{kStart, 3, "edge_clipped", "peer 2", 90}),
             R"({"time":"2023-11-14T22:13:20.000000Z","round":3,)"
             R"("kind":"edge_clipped","detail":"peer 2","times":90})");
+}
+
+// A score comes some rounds after its own, also one of an earlier incarnation
+// whose later rounds were done again.
+TEST(MetricsLog, AScoreIsThatOfItsRound) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/metrics.jsonl";
+  std::ofstream file(path);
+  for (const uint64_t round : {1, 2, 3, 4, 3, 4, 5}) {
+    RoundMetrics m = Round(round);
+    m.score_name = "proxy-fid";
+    if (round == 3) m.scores = {{1, 0.5}, {9, 0.1}};
+    if (round == 5) m.scores = {{4, 0.25}, {5, 0.125}};
+    file << ToJsonLine(m) << "\n";
+  }
+  // Logs of earlier releases.
+  file << R"({"round":6,"score":2,"score_name":"fid"})"
+       << "\n";
+  file.close();
+  const auto rounds = ReadMetrics(path);
+  ASSERT_TRUE(rounds.ok()) << rounds.status();
+  std::vector<std::optional<double>> scores;
+  for (const RoundMetrics& m : *rounds) scores.push_back(m.score);
+  EXPECT_EQ(scores, (std::vector<std::optional<double>>{
+                        0.5, std::nullopt, std::nullopt, 0.25, 0.125, 2}));
+  EXPECT_EQ((*rounds)[0].score_name, "proxy-fid");
 }
 
 // gRPC lets 8 KB of the other end's reason through.
