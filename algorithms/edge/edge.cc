@@ -237,7 +237,7 @@ absl::Status Edge::OnFrame(uint64_t connection, std::span<const std::byte> head,
                                : OnData(header, std::move(body)));
   // After every frame and before the next Complete: a payload that is complete
   // here is forgotten, and a record that lacks it could never be sealed.
-  ExtendRecord();
+  ExtendRecords();
   return absl::OkStatus();
 }
 
@@ -352,34 +352,47 @@ void Edge::HearWish(uint8_t format) {
 }
 
 void Edge::BeginRecord(ExchangeId cut) {
-  sealed_ = false;
-  record_.reset();
+  records_.erase(cut);
   if (ended_) return;
-  record_ = SavedEdge{end_.BeginRecord(cut), end_.side().Save()};
+  records_.emplace(
+      cut, Recording{SavedEdge{end_.BeginRecord(cut), end_.side().Save()}});
   // Payloads that were heard before the cut may seal the record already.
-  ExtendRecord();
+  ExtendRecords();
 }
 
-void Edge::ExtendRecord() {
-  if (record_ && !sealed_) sealed_ = end_.ExtendRecord(record_->record);
+void Edge::ExtendRecords() {
+  for (auto& [cut, r] : records_) {
+    if (!r.sealed) r.sealed = end_.ExtendRecord(r.saved.record);
+  }
+}
+
+bool Edge::Sealed(ExchangeId cut) const {
+  const auto it = records_.find(cut);
+  return it != records_.end() && it->second.sealed;
 }
 
 // After a lost connection the other end may come back with the incarnation as
 // it was, so only a different pair of epochs settles it.
-bool Edge::Unsealable() const {
-  if (!record_ || sealed_ || !acquainted()) return false;
-  const ProductionEnd::Record& r = record_->record;
+bool Edge::Unsealable(ExchangeId cut) const {
+  const auto it = records_.find(cut);
+  if (it == records_.end()) return true;
+  if (it->second.sealed || !acquainted()) return false;
+  const ProductionEnd::Record& r = it->second.saved.record;
   const ProductionEnd::State& s = end_.state();
   return r.epoch != s.epoch || r.peer_epoch != s.peer_epoch;
 }
 
-std::optional<SavedEdge> Edge::TakeRecord() {
+std::optional<SavedEdge> Edge::TakeRecord(ExchangeId cut) {
+  std::optional<SavedEdge> taken;
   // An unsealed record is dropped.  Without all payloads below the cut its
   // future would depend on the other end, and resuming from it could apply a
   // correction at one end only.
-  if (!sealed_) record_.reset();
-  sealed_ = false;
-  return std::exchange(record_, std::nullopt);
+  if (const auto it = records_.find(cut);
+      it != records_.end() && it->second.sealed) {
+    taken = std::move(it->second.saved);
+  }
+  records_.erase(records_.begin(), records_.upper_bound(cut));
+  return taken;
 }
 
 }  // namespace gossamer

@@ -187,14 +187,17 @@ class Edge {
   // it may have applied them before, or not (PROTOCOL.md 5).
   std::vector<ExchangeId> TakeLost() { return std::exchange(lost_, {}); }
 
-  // Begins a record of the boundary before `cut` (decided() >= cut).
+  // Begins a record of the boundary before `cut` (decided() >= cut), beside
+  // those of earlier cuts.
   void BeginRecord(ExchangeId cut);
-  // The record holds both payloads of every exchange below the cut.
-  bool sealed() const { return sealed_; }
-  // The record can never be sealed: the incarnation that it is of has ended.
-  bool Unsealable() const;
-  // The sealed record, once; nullopt if it is not sealed.
-  std::optional<SavedEdge> TakeRecord();
+  // The record of `cut` holds both payloads of every exchange below it.
+  bool Sealed(ExchangeId cut) const;
+  // There is no record of `cut`, or it can never be sealed: the incarnation
+  // that it is of has ended.
+  bool Unsealable(ExchangeId cut) const;
+  // The sealed record, once; nullopt if it is not sealed.  Those of earlier
+  // cuts are dropped.
+  std::optional<SavedEdge> TakeRecord(ExchangeId cut);
 
  private:
   Edge(EdgeOptions options, ProductionEnd end);
@@ -214,7 +217,7 @@ class Edge {
   absl::Status OnOtherCodec(const EdgeHeader& hello) const;
   absl::Status OnData(const EdgeHeader& header, Payload body);
   void HearWish(uint8_t format);
-  void ExtendRecord();
+  void ExtendRecords();
 
   EdgeOptions options_;
   ProductionEnd end_;
@@ -226,8 +229,11 @@ class Edge {
   int began_ = 0;      // times that the other end began anew on it
   std::vector<OutFrame> outbox_;
   std::vector<ExchangeId> lost_;
-  std::optional<SavedEdge> record_;
-  bool sealed_ = false;
+  struct Recording {
+    SavedEdge saved;
+    bool sealed = false;
+  };
+  std::map<ExchangeId, Recording> records_;  // by cut
   bool ended_ = false;
 };
 

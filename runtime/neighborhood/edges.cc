@@ -281,19 +281,20 @@ void Edges::BeginRecord(ExchangeId cut) {
 
 // A resting edge's other end may be at rest already, and one that has begun
 // anew knows nothing of the cut: their records are not waited for.
-bool Edges::Sealed(const Entry& entry) {
-  return entry.resting || entry.edge->sealed() || entry.edge->Unsealable();
+bool Edges::Sealed(const Entry& entry, ExchangeId cut) {
+  return entry.resting || entry.edge->Sealed(cut) ||
+         entry.edge->Unsealable(cut);
 }
 
-bool Edges::Sealed() const {
+bool Edges::Sealed(ExchangeId cut) const {
   return std::all_of(entries_.begin(), entries_.end(),
-                     [](const auto& e) { return Sealed(e.second); });
+                     [cut](const auto& e) { return Sealed(e.second, cut); });
 }
 
-SavedEdges Edges::TakeRecords() {
+SavedEdges Edges::TakeRecords(ExchangeId cut) {
   SavedEdges records;
   for (auto& [peer, entry] : entries_) {
-    if (auto record = entry.edge->TakeRecord()) {
+    if (auto record = entry.edge->TakeRecord(cut)) {
       records.emplace(peer, *std::move(record));
     }
   }

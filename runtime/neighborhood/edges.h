@@ -101,8 +101,8 @@ class Edges final : public TransportListener {
   void FlushAll();
 
   void BeginRecord(ExchangeId cut);
-  bool Sealed() const;
-  SavedEdges TakeRecords();
+  bool Sealed(ExchangeId cut) const;
+  SavedEdges TakeRecords(ExchangeId cut);
   bool Settled(bool resting) const;
   bool MaySettle() const;
   uint64_t corrections() const;
@@ -125,7 +125,7 @@ class Edges final : public TransportListener {
   void TakeConnections(Entry& entry);
   void TakeOtherCodec(const Entry& entry);
   void OnEdgeFrame(Entry& entry, ConnectionId connection, Frame frame);
-  static bool Sealed(const Entry& entry);
+  static bool Sealed(const Entry& entry, ExchangeId cut);
   void ReopenClosed();
   void Refuse(Entry& entry, ConnectionId connection, const absl::Status& why);
   void OnNotice(Entry& entry, const Frame& frame) const;

@@ -135,9 +135,11 @@ class Neighborhood {
 
   // A fleet cut: all ids below are decided here, and the other ends learn it.
   void BeginRecord(ExchangeId cut) { edges_.BeginRecord(cut); }
-  bool Sealed() const { return edges_.Sealed(); }
-  // Sealed records by neighbour; unsealed ones are left out.
-  SavedEdges TakeRecords() { return edges_.TakeRecords(); }
+  // Its records are sealed, but for those that cannot be.
+  bool Sealed(ExchangeId cut) const { return edges_.Sealed(cut); }
+  // Sealed records by neighbour; unsealed ones are left out, and those of
+  // earlier cuts are dropped.
+  SavedEdges TakeRecords(ExchangeId cut) { return edges_.TakeRecords(cut); }
   // Nothing of this peer is outstanding, nothing waits here; `resting`: on
   // edges that rest, too, which their other ends may have given up.
   bool Settled(bool resting = true) const { return edges_.Settled(resting); }

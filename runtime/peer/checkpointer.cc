@@ -107,26 +107,35 @@ void Checkpointer::BeginIfDue() {
       round > spec_.rounds || (round - 1) % spec_.checkpoint_every != 0) {
     return;
   }
-  if (taken_ || writing_ != nullptr) return ReportSkipped();
+  if (Full()) return ReportSkipped();
   Take();
 }
 
 // A checkpoint is whole once the neighbours' words of its round have come,
-// which with overlap takes rounds, and one is in hand or on its way to the disk
-// at a time: more of them would hold more copies of the state.
+// which takes as many rounds as exchanges overlap with.  Each holds a copy of
+// the state.
+bool Checkpointer::Full() const {
+  if (taken_.empty()) return false;
+  const int h =
+      spec_.overlap_steps == kAutoOverlap ? kMaxOverlap : spec_.overlap_steps;
+  return taken_.size() > static_cast<size_t>(h) ||
+         (writing_ != nullptr &&
+          neighborhood_->Sealed(MakeExchangeId(taken_.front().id.round)));
+}
+
 void Checkpointer::ReportSkipped() {
   const uint64_t times = skips_.Due(++skipped_);
   if (times == 0) return;
+  const bool sealed =
+      neighborhood_->Sealed(MakeExchangeId(taken_.front().id.round));
   reporter_->Report(
       "checkpoint_skipped",
       absl::StrCat("round ", state_->round(),
                    " has no checkpoint: that of round ",
-                   taken_ ? taken_->id.round : writing_->checkpoint.id.round,
-                   taken_ ? " still waits for its neighbours ("
-                          : " is still being written (",
-                   skipped_, " skipped so far); checkpoint.every ",
-                   spec_.checkpoint_every, " saves fewer rounds than it says",
-                   taken_ ? "" : ", as the disk is slower than that"),
+                   taken_.front().id.round,
+                   sealed ? " waits for the disk" : " waits for its neighbours",
+                   " (", skipped_, " skipped so far); checkpoint.every ",
+                   spec_.checkpoint_every, " saves fewer rounds than it says"),
       times);
 }
 
@@ -159,23 +168,26 @@ void Checkpointer::Take() {
                       std::string(taken.status().message()));
     return;
   }
-  taken_ = *std::move(taken);
+  taken_.push_back(*std::move(taken));
 }
 
 void Checkpointer::WriteIfSealed() {
-  if (!taken_ || writing_ != nullptr) return;
-  const bool late = state_->round() > taken_->id.round + kMaxSealingRounds;
-  if (neighborhood_->Sealed() || late) Write();
+  if (taken_.empty() || writing_ != nullptr) return;
+  const uint64_t round = taken_.front().id.round;
+  const bool late = state_->round() > round + kMaxSealingRounds;
+  if (neighborhood_->Sealed(MakeExchangeId(round)) || late) Write();
 }
 
 void Checkpointer::Write() {
+  Checkpoint& first = taken_.front();
   // Records that are not sealed are not among these.
-  for (const auto& [peer, edge] : neighborhood_->TakeRecords()) {
-    taken_->bytes[absl::StrCat(kEdgePrefix, peer.value)] =
-        EncodeSavedEdge(edge);
+  for (const auto& [peer, edge] :
+       neighborhood_->TakeRecords(MakeExchangeId(first.id.round))) {
+    first.bytes[absl::StrCat(kEdgePrefix, peer.value)] = EncodeSavedEdge(edge);
   }
   writing_ = std::make_shared<Writing>();
-  writing_->checkpoint = *std::exchange(taken_, std::nullopt);
+  writing_->checkpoint = std::move(first);
+  taken_.pop_front();
   disk_->Run(
       [store = store_, writing = writing_] {
         writing->saved = store->Save(writing->checkpoint);
@@ -202,13 +214,10 @@ void Checkpointer::Write() {
 
 Task<bool> Checkpointer::Finish() {
   bool saved = false;
-  // The one in hand comes after the one that is being written.
-  for (int i = 0; i < 2; ++i) {
-    if (writing_ != nullptr) {
-      const Pending<bool> over = writing_->over;
-      saved = co_await over;
-    }
-    if (taken_) Write();
+  while (writing_ != nullptr || !taken_.empty()) {
+    if (writing_ == nullptr) Write();
+    const Pending<bool> over = writing_->over;
+    saved = co_await over;
   }
   co_return saved;
 }

@@ -10,6 +10,7 @@
 #ifndef GOSSAMER_RUNTIME_PEER_CHECKPOINTER_H_
 #define GOSSAMER_RUNTIME_PEER_CHECKPOINTER_H_
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -37,20 +38,21 @@ class Checkpointer {
                CheckpointStore* store, Neighborhood* neighborhood,
                TrainingState* state, Reporter* reporter);
 
-  // Takes the one of this boundary if it is due.  While an earlier one is in
-  // hand or is being written, the boundary has none, which is reported.
+  // Takes the one of this boundary if it is due.  While one waits for the disk,
+  // or as many for their neighbours as exchanges overlap with, the boundary has
+  // none, which is reported.
   void BeginIfDue();
   // Takes the one of the end.  `own`: the state is this peer's to save.  The
   // edges begin their records with a checkpoint or without: the other ends
   // seal theirs by them.
   void BeginLast(bool own);
-  // Begins to write the one in hand if its edges are sealed, or if it has
+  // Begins to write the first in hand if its edges are sealed, or if it has
   // waited long enough.
   void WriteIfSealed();
-  // Writes the one in hand, sealed or not, and waits until all are written.
+  // Writes those in hand, sealed or not, and waits until all are written.
   Task<bool> Finish();
-  // The one in hand is of an incarnation that is over.
-  void Discard() { taken_.reset(); }
+  // Those in hand are of an incarnation that is over.
+  void Discard() { taken_.clear(); }
 
   struct Resumed {
     SavedEdges edges;
@@ -64,6 +66,7 @@ class Checkpointer {
                                        std::function<bool()> out_of_time);
 
  private:
+  bool Full() const;
   void Take();
   void Write();
   void ReportSkipped();
@@ -77,7 +80,7 @@ class Checkpointer {
   Neighborhood* const neighborhood_;
   TrainingState* const state_;
   Reporter* const reporter_;
-  std::optional<Checkpoint> taken_;  // edges not yet sealed
+  std::deque<Checkpoint> taken_;  // in order; edges not yet sealed
   // The one that is being written.
   struct Writing {
     Checkpoint checkpoint;

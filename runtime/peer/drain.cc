@@ -65,7 +65,9 @@ bool Drain::Settled() {
   // A peer that leaves resumes with nobody, and those that rest owe it no word
   // of rounds that it has nothing in.
   return SeededBug("leave-early") ||
-         (neighborhood.Settled() && (left || neighborhood.Sealed()) &&
+         (neighborhood.Settled() &&
+          (left ||
+           neighborhood.Sealed(MakeExchangeId(parts_.state->round()))) &&
           (parts_.lifecycle->out_of_time() ||
            parts_.trainer->Remaining().empty()));
 }

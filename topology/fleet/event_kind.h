@@ -49,11 +49,10 @@ inline constexpr EventInfo kEventKinds[] = {
      "on",
      "make room, or mend the disk that it names"},
     {"checkpoint_skipped",
-     "a round was due to have a checkpoint, but an earlier checkpoint still "
-     "waited for the neighbours' words; reported for the first, the tenth, the "
-     "hundredth time",
-     "raise `checkpoint.every` to more rounds than `mixing.overlap_steps`, if "
-     "every due round matters"},
+     "a round was due to have a checkpoint, but an earlier one waited for the "
+     "disk or for the neighbours' words; reported for the first, the tenth, "
+     "the hundredth time",
+     "a faster disk, or raise `checkpoint.every`, if every due round matters"},
     {"codec", "codec `auto` has changed the codec for a neighbour", ""},
     {"collective_refused",
      "a message of an all-reduce was malformed, or came from a peer that takes "

@@ -65,9 +65,9 @@ Cut RunToCut(EdgePair& pair, int window) {
   }
   pair.Pump();
   for (int e : {0, 1}) {
-    EXPECT_TRUE(pair.edge[e]->sealed());
-    cut.saved[e] = pair.edge[e]->TakeRecord().value();
-    EXPECT_FALSE(pair.edge[e]->TakeRecord().has_value()) << "taken once";
+    EXPECT_TRUE(pair.edge[e]->Sealed(kCut));
+    cut.saved[e] = pair.edge[e]->TakeRecord(kCut).value();
+    EXPECT_FALSE(pair.edge[e]->TakeRecord(kCut).has_value()) << "taken once";
     EXPECT_EQ(cut.saved[e].record.mine.size(), window - 1);
     EXPECT_EQ(cut.saved[e].record.theirs.size(), window - 1);
   }
@@ -153,14 +153,14 @@ TEST(EdgeRecordTest, AnUnsealedRecordIsGivenUp) {
   Edge& edge = *pair.edge[0];
   edge.Pass(MakeExchangeId(5));
   edge.BeginRecord(MakeExchangeId(5));
-  EXPECT_FALSE(edge.sealed());
-  EXPECT_FALSE(edge.TakeRecord().has_value());
+  EXPECT_FALSE(edge.Sealed(MakeExchangeId(5)));
+  EXPECT_FALSE(edge.TakeRecord(MakeExchangeId(5)).has_value());
   // A later frame does not seal a record that was given up either.
   pair.edge[1]->Pass(MakeExchangeId(5));
   pair.edge[1]->Announce();
   pair.Pump();
-  EXPECT_FALSE(edge.sealed());
-  EXPECT_FALSE(edge.TakeRecord().has_value());
+  EXPECT_FALSE(edge.Sealed(MakeExchangeId(5)));
+  EXPECT_FALSE(edge.TakeRecord(MakeExchangeId(5)).has_value());
 }
 
 TEST(EdgeRecordTest, ARecordWaitsForWhatIsUnderway) {
@@ -171,17 +171,51 @@ TEST(EdgeRecordTest, ARecordWaitsForWhatIsUnderway) {
   a.Emit(MakeExchangeId(5), kC, true);
   a.Pass(MakeExchangeId(6));
   a.BeginRecord(MakeExchangeId(6));
-  EXPECT_FALSE(a.sealed());
+  EXPECT_FALSE(a.Sealed(MakeExchangeId(6)));
   b.Emit(MakeExchangeId(5), kC, true);
   pair.Pump();
-  EXPECT_FALSE(a.sealed()) << "the other end may pay for more below the cut";
+  EXPECT_FALSE(a.Sealed(MakeExchangeId(6)))
+      << "the other end may pay for more below the cut";
   b.Pass(MakeExchangeId(6));
   b.Announce();
   pair.Pump();
-  ASSERT_TRUE(a.sealed());
-  const SavedEdge saved = a.TakeRecord().value();
+  ASSERT_TRUE(a.Sealed(MakeExchangeId(6)));
+  const SavedEdge saved = a.TakeRecord(MakeExchangeId(6)).value();
   EXPECT_EQ(saved.record.mine.size(), 1);
   EXPECT_EQ(saved.record.theirs.size(), 1);
+}
+
+// With overlap the record of one round is not sealed when the next one begins.
+TEST(EdgeRecordTest, RecordsOfSeveralCutsAreTakenSideBySide) {
+  constexpr int kWindow = 3;
+  EdgePair pair(PairCodec("innov-int4"), Start(), kWindow);
+  pair.Connect(1);
+  for (uint64_t round = 1; round < kCutRound; ++round) {
+    Round(pair, round, kWindow);
+  }
+  Edge &a = *pair.edge[0], &b = *pair.edge[1];
+  std::vector<ExchangeId> cuts;
+  for (uint64_t round = kCutRound; round < kCutRound + 3; ++round) {
+    cuts.push_back(MakeExchangeId(round));
+    a.Pass(cuts.back());
+    a.BeginRecord(cuts.back());
+    a.Emit(cuts.back(), kC, true);
+  }
+  for (const ExchangeId cut : cuts) EXPECT_FALSE(a.Sealed(cut));
+  for (const ExchangeId cut : cuts) {
+    b.Pass(cut);
+    b.Announce();
+    pair.Pump();
+    EXPECT_TRUE(a.Sealed(cut));
+    b.Emit(cut, kC, true);
+  }
+  // The first one is as if it had been alone; taking the last drops the second.
+  const auto first = a.TakeRecord(cuts[0]), last = a.TakeRecord(cuts[2]);
+  ASSERT_TRUE(first.has_value() && last.has_value());
+  EXPECT_EQ(first->record.cut, cuts[0]);
+  EXPECT_EQ(first->record.mine.size(), kWindow - 1);
+  EXPECT_EQ(last->record.mine.size(), kWindow + 1);
+  EXPECT_FALSE(a.TakeRecord(cuts[1]).has_value());
 }
 
 // Payloads below the cut that are complete leave the edge, but not the record.
@@ -206,8 +240,8 @@ TEST(EdgeRecordTest, ARecordThatOverflowsIsVoid) {
   h.to = cut;
   ASSERT_TRUE(edge.OnFrame(1, EncodeHeader(h), {}).ok());
   EXPECT_EQ(edge.heard(), cut);
-  EXPECT_FALSE(edge.sealed());
-  EXPECT_FALSE(edge.TakeRecord().has_value());
+  EXPECT_FALSE(edge.Sealed(cut));
+  EXPECT_FALSE(edge.TakeRecord(cut).has_value());
 }
 
 // The record that an end resumed from may have left it a full window, and the
@@ -230,8 +264,8 @@ TEST(EdgeRecordTest, ARecordThatOverflowsAtItsBeginningIsVoid) {
   const ExchangeId next = MakeExchangeId(kCutRound + 1);
   edge.Pass(next);
   edge.BeginRecord(next);
-  EXPECT_FALSE(edge.sealed());
-  EXPECT_FALSE(edge.TakeRecord().has_value());
+  EXPECT_FALSE(edge.Sealed(next));
+  EXPECT_FALSE(edge.TakeRecord(next).has_value());
 }
 
 // The other end's new incarnation does not know of the cut, so no peer may wait
@@ -243,23 +277,24 @@ TEST(EdgeRecordTest, ARecordOfAnEndedIncarnationIsUnsealable) {
   Edge& edge = *pair.edge[0];
   edge.Pass(MakeExchangeId(6));
   edge.BeginRecord(MakeExchangeId(6));
-  EXPECT_FALSE(edge.Unsealable());
+  EXPECT_FALSE(edge.Unsealable(MakeExchangeId(6)));
   pair.Disconnect();
-  EXPECT_FALSE(edge.Unsealable()) << "it may come back as it was";
+  EXPECT_FALSE(edge.Unsealable(MakeExchangeId(6)))
+      << "it may come back as it was";
   EdgeOptions again = PairOptions(1);
   again.epoch = MakeEpoch(5000, 18);
   pair.edge[1] =
       std::make_unique<Edge>(again, PairCodec("innov-int4"), pair.x[1],
                              std::make_shared<SnapshotCache>());
   pair.Connect(2);
-  EXPECT_TRUE(edge.Unsealable());
+  EXPECT_TRUE(edge.Unsealable(MakeExchangeId(6)));
   pair.edge[1]->Pass(MakeExchangeId(6));
   pair.edge[1]->Announce();
   pair.Pump();
   EXPECT_EQ(edge.heard(), MakeExchangeId(6));
-  EXPECT_FALSE(edge.sealed());
-  EXPECT_FALSE(edge.TakeRecord().has_value());
-  EXPECT_FALSE(edge.Unsealable()) << "there is none any more";
+  EXPECT_FALSE(edge.Sealed(MakeExchangeId(6)));
+  EXPECT_FALSE(edge.TakeRecord(MakeExchangeId(6)).has_value());
+  EXPECT_TRUE(edge.Unsealable(MakeExchangeId(6))) << "there is none any more";
 }
 
 TEST(EdgeRecordTest, RefusesReplicasAndPayloadsThatDoNotFit) {

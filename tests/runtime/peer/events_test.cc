@@ -301,12 +301,12 @@ TEST_F(EdgeEventsTest, AnEdgeThatIsOverIsNotGoneOnWith) {
   n.BeginRecord(MakeExchangeId(1));
   two_->neighborhood->BeginRecord(MakeExchangeId(1));
   loop_.RunFor(absl::Seconds(1));
-  EXPECT_THAT(n.TakeRecords(), testing::SizeIs(1));
+  EXPECT_THAT(n.TakeRecords(MakeExchangeId(1)), testing::SizeIs(1));
   n.Rest({2}, MakeExchangeId(1), /*gone=*/true);
   n.Emit({}, MakeExchangeId(1), true);
   ASSERT_TRUE(n.edge({2})->ended());
   n.BeginRecord(MakeExchangeId(1));
-  EXPECT_THAT(n.TakeRecords(), testing::IsEmpty());
+  EXPECT_THAT(n.TakeRecords(MakeExchangeId(1)), testing::IsEmpty());
   AddEdge(*one_, 1);
   EXPECT_FALSE(n.edge({2})->ended());
   EXPECT_GT(n.edge({2})->state().epoch, epoch);
@@ -390,19 +390,34 @@ TEST(EventsTest, ADamagedCheckpointIsToldOf) {
   EXPECT_EQ(second.recorder(1).Count("checkpoint_damaged"), 0);
 }
 
+TEST(EventsTest, EveryRoundCanHaveItsCheckpoint) {
+  for (const int h : {0, 1, 3, 8}) {
+    const TemporaryFolder folder;
+    SimFleetOptions o = QuadraticFleet(4, 40);
+    o.checkpoints = folder.path();
+    o.peer.checkpoint_every = 1;
+    o.peer.overlap_steps = h;
+    SimFleet fleet(o);
+    ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+    EXPECT_EQ(fleet.recorder(0).Count("checkpoint"), 40) << h;
+    EXPECT_EQ(fleet.recorder(0).Count("checkpoint_skipped"), 0) << h;
+  }
+}
+
 TEST(EventsTest, ARoundThatHasNoCheckpointIsReported) {
   const TemporaryFolder folder;
   SimFleetOptions o = QuadraticFleet(4, 40);
   o.checkpoints = folder.path();
   o.peer.checkpoint_every = 1;
-  o.peer.overlap_steps = 1;
-  SimFleet overlapped(o);
-  ASSERT_TRUE(overlapped.Run()) << overlapped.StatusOf(0);
-  EXPECT_GT(overlapped.recorder(0).Count("checkpoint_skipped"), 0);
-  EXPECT_THAT(DetailOf(overlapped.recorder(0), "checkpoint_skipped"),
+  o.disk_time = 5 * o.step_time;
+  SimFleet slow(o);
+  ASSERT_TRUE(slow.Run()) << slow.StatusOf(0);
+  EXPECT_GT(slow.recorder(0).Count("checkpoint_skipped"), 0);
+  EXPECT_THAT(DetailOf(slow.recorder(0), "checkpoint_skipped"),
               AllOf(HasSubstr(" has no checkpoint: that of round "),
+                    HasSubstr("waits for the disk"),
                     HasSubstr("checkpoint.every 1 saves fewer rounds")));
-  // A checkpoint that is sealed in time skips nothing.
+  // A disk that keeps up skips nothing.
   o.peer.checkpoint_every = 20;
   o.checkpoints = folder.path() + "/seldom";
   SimFleet seldom(o);
