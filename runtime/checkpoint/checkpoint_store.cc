@@ -23,6 +23,7 @@ constexpr char kReplaced[] = ".replaced";
 constexpr char kRemoving[] = ".removing";
 constexpr char kRound[] = "round-";
 constexpr char kSetAside[] = "set-aside-round-";
+constexpr char kDamaged[] = "damaged-round-";
 // A damaged file must not be read into memory whatever its size.
 constexpr uint64_t kMostManifest = 16 << 20;
 
@@ -325,6 +326,18 @@ absl::StatusOr<Checkpoint> CheckpointStore::LoadNewest(
   }
   return absl::NotFoundError(
       absl::StrCat(folder_, ": no whole checkpoint among ", rounds.size()));
+}
+
+absl::Status CheckpointStore::KeepDamaged(
+    const std::vector<StoredCheckpoint>& found) {
+  bool renamed = false;
+  for (const StoredCheckpoint& stored : found) {
+    const std::string kept = absl::StrCat(folder_, "/", kDamaged, stored.round);
+    if (!absl::IsDataLoss(stored.whole) || files_.Exists(kept)) continue;
+    GOSSAMER_RETURN_IF_ERROR(files_.Rename(Stored(stored.round), kept));
+    renamed = true;
+  }
+  return renamed ? files_.SyncFolder(folder_) : absl::OkStatus();
 }
 
 absl::StatusOr<uint64_t> CheckpointStore::SetAsideAfter(uint64_t round) {

@@ -73,6 +73,10 @@ class CheckpointStore {
   // aside before; nothing reads it by itself.  On an error it stays in its
   // place.  Returns its round; 0 if there was none.
   absl::StatusOr<uint64_t> SetAsideAfter(uint64_t round);
+  // Renames checkpoints that are damaged (kDataLoss in `found`) to
+  // damaged-round-N, where no later save removes them: a person may mend one.
+  // One whose new name is taken stays.
+  absl::Status KeepDamaged(const std::vector<StoredCheckpoint>& found);
   // Gives a checkpoint that was set aside its name back, so that it is the
   // newest as before.  On an error it is under one of the two names, whole.
   // Returns kFailedPrecondition, with what to do, if one of that round or a

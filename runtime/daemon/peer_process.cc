@@ -205,6 +205,15 @@ absl::StatusOr<std::vector<uint64_t>> PeerProcess::WholeCheckpoints() const {
       Log(absl::StrCat("not gone on from: ", stored.whole.message()));
     }
   }
+  // The fleet would begin anew at round 1, and later saves would take the place
+  // of what is left of the run.
+  if (rounds.empty() && !list.empty()) {
+    return absl::DataLossError(absl::StrCat(
+        "--resume: none of the ", list.size(), " checkpoints in ",
+        PeerFolder(options_.run_dir, {id_}),
+        "/checkpoints is whole, the newest: ", list.back().whole.message(),
+        "; copy a whole one back, or move that folder away to begin anew"));
+  }
   const size_t most = std::min(rounds.size(), kMaxCheckpointRounds);
   return std::vector<uint64_t>(rounds.end() - static_cast<ptrdiff_t>(most),
                                rounds.end());

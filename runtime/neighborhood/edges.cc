@@ -312,10 +312,10 @@ bool Edges::Settled(bool resting) const {
       });
 }
 
-bool Edges::MaySettle() const {
-  return std::all_of(entries_.begin(), entries_.end(), [](const auto& e) {
+bool Edges::MaySettle(ExchangeId cut) const {
+  return std::all_of(entries_.begin(), entries_.end(), [cut](const auto& e) {
     const Edge& edge = *e.second.edge;
-    return edge.state().ready || (edge.settled() && Sealed(e.second));
+    return edge.state().ready || (edge.settled() && Sealed(e.second, cut));
   });
 }
 

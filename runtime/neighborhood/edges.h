@@ -104,7 +104,7 @@ class Edges final : public TransportListener {
   bool Sealed(ExchangeId cut) const;
   SavedEdges TakeRecords(ExchangeId cut);
   bool Settled(bool resting) const;
-  bool MaySettle() const;
+  bool MaySettle(ExchangeId cut) const;
   uint64_t corrections() const;
   std::optional<Clipping> TakeClipping();
   void ReportClipped(Entry& entry) const;

@@ -144,7 +144,8 @@ class Neighborhood {
   // edges that rest, too, which their other ends may have given up.
   bool Settled(bool resting = true) const { return edges_.Settled(resting); }
   // Every edge that is not settled has a connection, to hear what is missing.
-  bool MaySettle() const { return edges_.MaySettle(); }
+  // `cut` is the last one.
+  bool MaySettle(ExchangeId cut) const { return edges_.MaySettle(cut); }
   // Sends what is owed, where it can go out now.
   void FlushAll() { edges_.FlushAll(); }
   // Sends the payloads that waited for a device.

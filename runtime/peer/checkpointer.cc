@@ -245,6 +245,14 @@ Task<absl::StatusOr<Checkpointer::Resumed>> Checkpointer::Resume(
     std::optional<Found> found;
     co_await Compute(disk_, [&] { found = Read(*store_, begun->resumed); });
     ReportDamaged(found->list);
+    if (found->list.ok()) {
+      absl::Status kept;
+      co_await Compute(disk_,
+                       [&] { kept = store_->KeepDamaged(*found->list); });
+      if (!kept.ok()) {
+        reporter_->Report("checkpoint_failed", std::string(kept.message()));
+      }
+    }
     if (out_of_time() || begun != Beginning(view)) continue;
     if (begun->resumed != 0) {
       // The fleet begins where all members said that they have a whole
@@ -284,8 +292,13 @@ void Checkpointer::ReportDamaged(
   }
   for (const StoredCheckpoint& stored : *list) {
     if (stored.whole.ok()) continue;
-    reporter_->Report("checkpoint_damaged",
-                      std::string(stored.whole.message()));
+    reporter_->Report(
+        "checkpoint_damaged",
+        absl::StrCat(
+            stored.whole.message(),
+            absl::IsDataLoss(stored.whole)
+                ? absl::StrCat("; kept as damaged-round-", stored.round)
+                : ""));
   }
 }
 

@@ -75,7 +75,8 @@ bool Drain::Settled() {
 // Every peer that this one waits for is connected, and will say what is
 // missing.
 bool Drain::MaySettle() const {
-  return parts_.neighborhood->MaySettle() &&
+  return parts_.neighborhood->MaySettle(
+             MakeExchangeId(parts_.state->round())) &&
          std::ranges::all_of(parts_.trainer->Remaining(), [this](PeerId peer) {
            return parts_.neighborhood->Connected(peer);
          });

@@ -251,6 +251,30 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(parts.round_of(1), rounds)
         self.assertEqual(parts.state_hashes(), whole.state_hashes())
 
+    def test_a_peer_without_a_whole_checkpoint_does_not_resume(self):
+        fleet = self.fleet(rounds=100000, peers=2, game=QUADRATIC.format(100) +
+                           " } checkpoint { every: 100 keep: 3")
+        fleet.start()
+        wait_for(lambda: fleet.round_of(1) > 350)
+        fleet.processes[1].send_signal(signal.SIGINT)
+        self.assertEqual(fleet.wait(), [0, 0])
+        self.assertEqual(fleet.service.wait(LIMIT), 0)
+        kept = os.path.join(fleet.run_dir, "peer-1", "checkpoints")
+        before = sorted(os.listdir(kept))
+        for name in before:
+            with open(os.path.join(kept, name, "state.safetensors"),
+                      "r+b") as f:
+                f.seek(-1, os.SEEK_END)
+                last = f.read(1)
+                f.seek(-1, os.SEEK_END)
+                f.write(bytes([last[0] ^ 1]))
+        fleet.start_service()
+        fleet.start_peer(1, "--resume")
+        self.assertNotEqual(fleet.wait(1), [0])
+        self.assertIn(f"none of the {len(before)} checkpoints in",
+                      fleet.log(1))
+        self.assertEqual(sorted(os.listdir(kept)), before)
+
     def test_more_checkpoints_than_a_registration_takes_resume(self):
         fleet = self.fleet(rounds=100000, game=QUADRATIC.format(100) +
                            " } checkpoint { every: 1 keep: 100")

@@ -387,6 +387,11 @@ TEST(EventsTest, ADamagedCheckpointIsToldOf) {
   SimFleet second(o);
   ASSERT_TRUE(second.Run()) << second.StatusOf(0);
   ASSERT_EQ(second.recorder(0).Count("checkpoint_damaged"), 1);
+  EXPECT_THAT(DetailOf(second.recorder(0), "checkpoint_damaged"),
+              HasSubstr("kept as damaged-round-41"));
+  // Later saves leave it alone.
+  EXPECT_TRUE(
+      std::filesystem::exists(folder.path() + "/peer-0/damaged-round-41"));
   EXPECT_EQ(second.recorder(1).Count("checkpoint_damaged"), 0);
 }
 
