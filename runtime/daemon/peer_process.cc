@@ -228,6 +228,7 @@ TopologyClientOptions PeerProcess::Registration() const {
   o.events = &events_;
   o.layout_fingerprint = game_->layout().fingerprint();
   o.configuration_hash = ConfigurationHash(options_.config);
+  o.auto_overlap = options_.config.mixing().overlap_steps() == kAutoOverlap;
   o.address = options_.advertise;
   if (o.address.empty()) {
     const std::string host =

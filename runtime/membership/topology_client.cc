@@ -185,6 +185,7 @@ void TopologyClient::SendRegister() {
   request.set_trains(view_.epoch != 0);
   request.set_layout_fingerprint(options_.layout_fingerprint);
   request.set_configuration_hash(options_.configuration_hash);
+  request.set_auto_overlap(options_.auto_overlap);
   for (uint64_t round : options_.checkpoint_rounds) {
     request.add_checkpoint_rounds(round);
   }

@@ -52,6 +52,7 @@ struct TopologyClientOptions {
   std::string device = {};  // Member::device
   uint64_t layout_fingerprint = 0;
   uint64_t configuration_hash = 0;
+  bool auto_overlap = false;  // Registration::auto_overlap
   std::vector<uint64_t> checkpoint_rounds;
   // The counts of this process's events that heartbeats report; outlives the
   // client.  Null: none.

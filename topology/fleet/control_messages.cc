@@ -68,6 +68,7 @@ Registration RegistrationOf(const wire::RegisterRequest& request) {
   r.device = request.device();
   r.layout_fingerprint = request.layout_fingerprint();
   r.configuration_hash = request.configuration_hash();
+  r.auto_overlap = request.auto_overlap();
   r.checkpoint_rounds.assign(request.checkpoint_rounds().begin(),
                              request.checkpoint_rounds().end());
   r.has_parameters = request.has_parameters();

@@ -129,6 +129,7 @@ struct Registration {
   std::string device = {};  // Member::device
   uint64_t layout_fingerprint = 0;
   uint64_t configuration_hash = 0;
+  bool auto_overlap = false;  // it takes the overlap that views state
   std::vector<uint64_t> checkpoint_rounds;
   bool has_parameters = false;  // it was a member and goes on as it is
   bool trains = false;          // by a view that this service has forgotten

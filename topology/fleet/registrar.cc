@@ -49,6 +49,14 @@ absl::Status Registrar::Check(const Registration& r, bool first) const {
         "peers from the same configuration file",
         r.configuration_hash, configuration));
   }
+  // Without the run's configuration a service does not know what it has to
+  // choose; peers would wait for its choice for ever.
+  if (r.auto_overlap && options_.overlap_steps != kAutoOverlap) {
+    return absl::FailedPreconditionError(
+        "the peer's mixing.overlap_steps is auto, and this service does not "
+        "choose it: start the service with the run's --config, or with --set "
+        "mixing.overlap_steps=auto");
+  }
   if (!first && r.layout_fingerprint != roster_.layout_fingerprint()) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "the peer's parameter layout %016x is not the run's %016x; it has "

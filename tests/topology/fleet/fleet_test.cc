@@ -138,6 +138,9 @@ TEST_F(FleetTest, RefusesWhatDoesNotFitAndNamesBothSides) {
   EXPECT_THAT(Refusal(r), testing::AllOf(HasSubstr("0000000000000456"),
                                          HasSubstr("0000000000000def")));
   r = Peer(2, 2);
+  r.auto_overlap = true;
+  EXPECT_THAT(Refusal(r), HasSubstr("--set mixing.overlap_steps=auto"));
+  r = Peer(2, 2);
   r.versions = {9, 9};
   EXPECT_THAT(Refusal(r), HasSubstr("protocol 9"));
   r = Peer(2, 2);
