@@ -18,29 +18,43 @@ Evaluation::Evaluation(const PeerSpec& spec, ComputeEngine* compute,
       reporter_(reporter) {}
 
 bool Evaluation::Due(bool last) const {
-  const uint64_t round = state_->round();
-  const bool due =
-      last || round == spec_.rounds ||
-      (spec_.evaluate_every != 0 && round % spec_.evaluate_every == 0);
+  const bool due = last || (spec_.evaluate_every != 0 &&
+                            state_->round() % spec_.evaluate_every == 0);
   return spec_.evaluates && evaluator_ != nullptr && due;
 }
 
 Task<bool> Evaluation::Run(bool last) {
-  if (Due(last)) Begin();
-  if (waiting_ > 0 && (waits_ || last || state_->round() == spec_.rounds)) {
-    over_ = Pending<bool>();
-    const Pending<bool> over = over_;
-    co_await over;
-  }
+  const bool ends = last || state_->round() == spec_.rounds;
+  // The last round's own score is never left out for those before.
+  if (waiting_ >= kMostWaiting && ends) co_await AllOver();
+  if (Due(ends)) Begin();
+  if (waiting_ > 0 && (waits_ || ends)) co_await AllOver();
+  co_return TakeScores();
+}
+
+Task<bool> Evaluation::Finish() {
+  if (waiting_ > 0) co_await AllOver();
+  // The later line of a round counts, and has what the earlier one had.
+  const bool came = TakeScores();
+  if (came) reporter_->RepeatRound();
+  co_return came;
+}
+
+bool Evaluation::TakeScores() {
   RoundMetrics& metrics = reporter_->metrics();
   metrics.scores = std::exchange(came_, {});
   metrics.score.reset();
   metrics.score_name.clear();
-  if (metrics.scores.empty()) co_return false;
+  if (metrics.scores.empty()) return false;
   metrics.score_name = evaluator_->score_name();
   const RoundScore& newest = metrics.scores.back();
   if (newest.round == state_->round()) metrics.score = newest.value;
-  co_return true;
+  return true;
+}
+
+Pending<bool> Evaluation::AllOver() {
+  over_ = Pending<bool>();
+  return over_;
 }
 
 void Evaluation::Begin() {

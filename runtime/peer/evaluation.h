@@ -35,6 +35,9 @@ class Evaluation {
   // before go into its metrics, and the generator is taken if it is due.  Waits
   // for all of them after the last.
   Task<bool> Run(bool last);
+  // The run has been stopped: waits for the scores that are missing, and
+  // reports them with the last round once more.
+  Task<bool> Finish();
 
   // Most generators that wait for their scores.
   static constexpr int kMostWaiting = 8;
@@ -48,6 +51,9 @@ class Evaluation {
     absl::Status drawn;
   };
   bool Due(bool last) const;
+  bool TakeScores();
+  // Set once no generator waits for its score.
+  Pending<bool> AllOver();
   void Begin();
   void End(const Look& look);
 
@@ -58,7 +64,7 @@ class Evaluation {
   const TrainingState* const state_;
   Reporter* const reporter_;
   int waiting_ = 0;
-  Pending<bool> over_;  // set when none waits, if the loop does
+  Pending<bool> over_;
   std::vector<RoundScore> came_;
   uint64_t skipped_ = 0;
   Throttle skips_;

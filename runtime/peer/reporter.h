@@ -47,6 +47,9 @@ class Reporter {
   void EndRound(absl::Time started, Neighborhood& neighborhood,
                 uint64_t recoveries);
 
+  // The last round once more, with what metrics() has got since.
+  void RepeatRound() { sink_->OnRound(metrics_); }
+
   // Moving average of a round.
   absl::Duration round_length() const { return round_length_; }
   // Seconds over the rounds since the view: a round without waiting, and the

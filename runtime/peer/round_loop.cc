@@ -82,6 +82,7 @@ Task<absl::Status> RoundLoop::Round() {
   // A checkpoint bears the round that comes next, which a jump changes: it is
   // decided before the checkpoint is begun.
   parts_.state->set_round(DecideNextRound());
+  parts_.checkpointer->WriteIfSealed();
   parts_.checkpointer->BeginIfDue();
   parts_.checkpointer->WriteIfSealed();
   co_return absl::OkStatus();
@@ -108,10 +109,6 @@ uint64_t RoundLoop::DecideNextRound() {
 
 Task<absl::Status> RoundLoop::Finish() {
   const Lifecycle& lifecycle = *parts_.lifecycle;
-  // The checkpoint in hand waits for its edges still; the last one would take
-  // its place.
-  Task<bool> earlier = parts_.checkpointer->Finish();
-  co_await earlier.result();
   const bool in_fleet = parts_.views->in_fleet();
   if (lifecycle.stopped() && !in_fleet) {
     parts_.reporter->Report("ended_without",
@@ -129,6 +126,10 @@ Task<absl::Status> RoundLoop::Finish() {
   co_await drained.result();
   Task<bool> saved = parts_.checkpointer->Finish();
   co_await saved.result();
+  if (!lifecycle.out_of_time()) {
+    Task<bool> scored = parts_.evaluation->Finish();
+    co_await scored.result();
+  }
   parts_.reporter->ReportUnauthenticated(/*last=*/true);
   if (lifecycle.left()) {
     parts_.reporter->Report(

@@ -67,7 +67,9 @@ std::unique_ptr<SimFleet::Host> SimFleet::MakeSeat(int rank) {
         return warms_up && call == 0 ? first : usual(call);
       });
   host->disk = std::make_unique<VirtualCompute>(
-      host->loop.get(), [t = options_.disk_time](uint64_t) { return t; });
+      host->loop.get(),
+      [t = options_.disk_time ? options_.disk_time(rank)
+                              : absl::ZeroDuration()](uint64_t) { return t; });
   if (options_.score_time) {
     host->scores = std::make_unique<VirtualCompute>(
         host->loop.get(), [t = *options_.score_time](uint64_t) { return t; });

@@ -43,7 +43,8 @@ struct SimFleetOptions {
   SimOptions network;
   absl::Duration step_time = absl::Milliseconds(10);
   double step_jitter = 0.1;
-  absl::Duration disk_time;  // of a checkpoint
+  // The time of a rank's disk for a checkpoint; null: none.
+  std::function<absl::Duration(int rank)> disk_time = {};
   // The time of a score, beside the rounds; nullopt: rounds wait for scores.
   std::optional<absl::Duration> score_time = {};
   std::map<int, double> slowness;  // by rank: factor on step_time

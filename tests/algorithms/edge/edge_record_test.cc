@@ -214,7 +214,7 @@ TEST(EdgeRecordTest, RecordsOfSeveralCutsAreTakenSideBySide) {
   ASSERT_TRUE(first.has_value() && last.has_value());
   EXPECT_EQ(first->record.cut, cuts[0]);
   EXPECT_EQ(first->record.mine.size(), kWindow - 1);
-  EXPECT_EQ(last->record.mine.size(), kWindow + 1);
+  EXPECT_EQ(last->record.mine.size(), kWindow);
   EXPECT_FALSE(a.TakeRecord(cuts[1]).has_value());
 }
 

@@ -74,15 +74,15 @@ TEST_F(ResumeTest, StoppedAndResumedFleetIsBitExact) {
   }
 }
 
-// A disk that takes a hundred rounds for a checkpoint delays checkpoints, and no
-// round; the one of the end is still written.
+// A disk that takes a hundred rounds for a checkpoint delays checkpoints, and
+// no round; the one of the end is still written.
 TEST_F(ResumeTest, NoRoundWaitsForADisk) {
   SimFleetOptions o = QuadraticFleet(4, 300);
   o.step_jitter = 0;
   const uint64_t whole = HashOfWhole(o);
   o.checkpoints = folder_;
   o.peer.checkpoint_every = 10;
-  o.disk_time = 100 * o.step_time;
+  o.disk_time = [t = o.step_time](int) { return 100 * t; };
   SimFleet fleet(o);
   ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
   EXPECT_EQ(fleet.Hash(), whole);
@@ -162,7 +162,7 @@ TEST_F(ResumeTest, WhatWasUnderWayWithAbsentMembersCompletes) {
     SimFleet still(none);
     still.Start();
     // The peers have read the checkpoints and step.
-    still.loop().RunFor(1.2 * o.step_time);
+    still.loop().RunFor(0.2 * o.step_time);
     return sum_of_two(still);
   }();
   SimFleet second(o);
@@ -224,7 +224,7 @@ TEST_F(ResumeTest, ReadingACheckpointHoldsNothingUp) {
   o.checkpoints = folder_;
   o.resume_round = StopEarly(o);
   o.boot = 2;
-  o.first_step[1] = absl::Seconds(4);
+  o.disk_time = [](int rank) { return absl::Seconds(rank == 1 ? 4 : 0); };
   SimFleet second(o);
   second.Start();
   second.loop().RunFor(absl::Seconds(3));
