@@ -12,9 +12,11 @@
 #include "runtime/config/run_config.h"
 
 namespace gossamer {
+
 absl::StatusOr<std::unique_ptr<Game>> MakeGame(const RunConfig& config,
                                                const std::string& data,
-                                               int shard) {
+                                               int shard,
+                                               const DeviceQueue& queue) {
   const GameConfig& game = config.game();
   if (game.has_gan()) {
     GanSpec spec = GanSpecOf(config);
@@ -22,8 +24,12 @@ absl::StatusOr<std::unique_ptr<Game>> MakeGame(const RunConfig& config,
     GOSSAMER_ASSIGN_OR_RETURN(
         std::unique_ptr<Game> gan,
         MakeGan(spec, shard, static_cast<int>(config.peers()), config.seed(),
-                static_cast<int>(config.resources().threads())));
+                static_cast<int>(config.resources().threads()), queue));
     return GameFor(config, std::move(gan));
+  }
+  if (!queue.on_host()) {
+    return absl::UnimplementedError(
+        "only game gan trains on a GPU: set resources.device=cpu");
   }
   if (game.has_datalens()) {
     return MakeDataLens(

@@ -131,8 +131,8 @@ absl::Status PeerProcess::Prepare() {
 }
 
 absl::Status PeerProcess::MakeGameFor(int shard) {
-  GOSSAMER_ASSIGN_OR_RETURN(game_,
-                            MakeGame(options_.config, options_.data, shard));
+  GOSSAMER_ASSIGN_OR_RETURN(game_, MakeGame(options_.config, options_.data,
+                                            shard, DeviceQueue::Host()));
   GOSSAMER_ASSIGN_OR_RETURN(
       step_, LocalStep::Create(LocalStepSpecOf(options_.config), game_.get()));
   return absl::OkStatus();
