@@ -2,11 +2,13 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
 #include "gan_models/datalens/datalens_game.h"
 #include "gan_models/learned_coder.h"
 #include "gan_models/make_game.h"
 #include "runtime/config/compose.h"
+#include "runtime/config/composition_check.h"
 #include "runtime/config/datalens_config.h"
 #include "runtime/config/paced_game.h"
 #include "runtime/config/run_config.h"
@@ -29,7 +31,7 @@ absl::StatusOr<std::unique_ptr<Game>> MakeGame(const RunConfig& config,
   }
   if (!queue.on_host()) {
     return absl::UnimplementedError(
-        "only game gan trains on a GPU: set resources.device=cpu");
+        absl::StrCat("resources.device: ", WhyOnHost(config)));
   }
   if (game.has_datalens()) {
     return MakeDataLens(
