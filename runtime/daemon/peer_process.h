@@ -20,6 +20,7 @@
 #include "runtime/base/real_loop.h"
 #include "runtime/base/task.h"
 #include "runtime/checkpoint/privacy_ledger.h"
+#include "runtime/device/peer_device.h"
 #include "runtime/identity/certificate_folder.h"
 #include "runtime/identity/file_lock.h"
 #include "runtime/membership/topology_client.h"
@@ -74,6 +75,7 @@ class PeerProcess {
  private:
   Task<absl::Status> Main();
   Task<absl::Status> Train();
+  absl::Status OpenDevice();
   absl::Status MakeGameFor(int shard);
   absl::Status Prepare();
   absl::Status Listen();
@@ -113,6 +115,7 @@ class PeerProcess {
   RealLoop loop_;
   Waiter waiter_;
   ThreadCompute compute_;
+  std::unique_ptr<PeerDevice> device_;
   std::unique_ptr<Game> game_;
   std::unique_ptr<LocalStep> step_;
   EventTally events_;  // of this process

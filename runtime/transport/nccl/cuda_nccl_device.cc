@@ -83,7 +83,7 @@ absl::StatusOr<std::unique_ptr<CudaNcclDevice>> CudaNcclDevice::Open(
 CudaNcclDevice::~CudaNcclDevice() {
   if (end_ != nullptr) memory_->calls.destroy_event(end_);
   if (memory_->stream == nullptr) return;
-  // What is staged may be read until the stream is empty.
+  // Copies of staged bodies may be under way.
   memory_->calls.use(memory_->index);
   memory_->calls.synchronize(memory_->stream);
 }

@@ -547,7 +547,7 @@ TEST(Validate, WhatIsNotComputedOnAGpuIsRefusedThere) {
                 AllOf(HasSubstr(absl::StrCat(
                           "resources.device is cuda, but game ", game)),
                       HasSubstr("take game gan, or set resources.device=cpu")));
-    // What follows the machine follows the run, too.
+    // `auto` stays on the CPU then.
     EXPECT_EQ(Parse(text, {"resources.device=auto"}).resources().device(),
               "auto");
   }
