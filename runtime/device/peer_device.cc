@@ -45,7 +45,10 @@ absl::Status PeerDevice::OpenQueue(const PeerDeviceOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("resources.device ", request.status().message()));
   }
-  if (request->kind == DeviceRequest::kCpu) return absl::OkStatus();
+  if (request->kind == DeviceRequest::kCpu) {
+    why_on_host_ = "resources.device is cpu";
+    return absl::OkStatus();
+  }
   const auto open = [&]() -> absl::Status {
     if (!options.why_on_host.empty()) {
       return absl::FailedPreconditionError(options.why_on_host);
@@ -71,7 +74,8 @@ absl::Status PeerDevice::OpenQueue(const PeerDeviceOptions& options) {
         absl::StrCat("resources.device is ", options.device, ", but ",
                      opened.message(), "; or set resources.device=cpu"));
   }
-  notes_.push_back(absl::StrCat("device: the CPU, since ", opened.message()));
+  why_on_host_ = std::string(opened.message());
+  notes_.push_back(absl::StrCat("device: the CPU, since ", why_on_host_));
   return absl::OkStatus();
 }
 
@@ -97,12 +101,9 @@ absl::Status PeerDevice::OpenNccl(const PeerDeviceOptions& options) {
   const bool demanded = options.transport == "nccl";
   if (library_ == nullptr) {
     if (!demanded) return absl::OkStatus();
-    // Of device `auto`, which has said why.
-    const std::string why =
-        notes_.empty() ? "resources.device is cpu" : notes_.front();
-    return absl::InvalidArgumentError(
-        absl::StrCat("transport is nccl, which joins GPUs, but ", why,
-                     "; or set transport=auto"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "transport is nccl, which joins GPUs, but this peer is on the CPU: ",
+        why_on_host_, "; or set transport=auto"));
   }
   const DeviceCalls& calls = *library_->calls;
   const int index = queue_.device().index;

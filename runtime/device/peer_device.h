@@ -50,8 +50,8 @@ class PeerDevice {
   NcclDevice* nccl_device() const { return nccl_device_.get(); }
   // The device as a view has it (Member::device); empty: host memory.
   const std::string& place() const { return place_; }
-  // What the peer's log says of the device, and of a choice that fell on the
-  // CPU or on gRPC for want of something.
+  // Lines for the peer's log: the device, and why a choice fell on the CPU or
+  // on gRPC.
   const std::vector<std::string>& notes() const { return notes_; }
   // The error of a peer whose device has failed, with the device's reason and
   // what to do; other statuses as they are.
@@ -63,6 +63,7 @@ class PeerDevice {
   absl::Status OpenNccl(const PeerDeviceOptions& options);
 
   const CudaLibrary* library_ = nullptr;  // null on the host
+  std::string why_on_host_;               // empty on a device
   DeviceQueue queue_ = DeviceQueue::Host();
   std::string place_;
   std::vector<std::string> notes_;

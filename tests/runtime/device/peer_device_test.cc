@@ -179,13 +179,23 @@ TEST_F(PeerDeviceTest, WithoutNcclAutoIsGrpcAndNcclIsRefused) {
 
 TEST_F(PeerDeviceTest, WithoutAGpuNcclIsRefused) {
   EXPECT_THAT(Refusal(On("cpu", "nccl")),
-              AllOf(HasSubstr("resources.device is cpu"),
-                    HasSubstr("set transport=auto")));
+              HasSubstr("this peer is on the CPU: resources.device is "
+                        "cpu; or set transport=auto"));
   FakeDevice fake({.devices = 0});
   EXPECT_THAT(Refusal(On("auto", "nccl")),
-              AllOf(StartsWith("transport is nccl, which joins GPUs, but "),
-                    HasSubstr("the driver has no GPU"),
-                    HasSubstr("set transport=auto")));
+              AllOf(StartsWith("transport is nccl, which joins GPUs, but this "
+                               "peer is on the CPU: the driver has no GPU"),
+                    HasSubstr("; or set transport=auto")));
+}
+
+TEST_F(PeerDeviceTest, TheMachinesNcclOpensOrIsNamed) {
+  const auto nccl = OpenNcclApi();
+  if (nccl.ok()) {
+    EXPECT_GE((*nccl)->version(), 21400);
+  } else {
+    EXPECT_THAT(std::string(nccl.status().message()),
+                HasSubstr("libnccl.so.2"));
+  }
 }
 
 TEST_F(PeerDeviceTest, GrpcOpensNoNccl) {
