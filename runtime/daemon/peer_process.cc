@@ -145,8 +145,13 @@ absl::Status PeerProcess::OpenDevice() {
 }
 
 absl::Status PeerProcess::MakeGameFor(int shard) {
-  GOSSAMER_ASSIGN_OR_RETURN(
-      game_, MakeGame(options_.config, options_.data, shard, device_->queue()));
+  // A device may have no room for two.
+  step_.reset();
+  game_.reset();
+  absl::StatusOr<std::unique_ptr<Game>> game =
+      MakeGame(options_.config, options_.data, shard, device_->queue());
+  if (!game.ok()) return device_->Explain(game.status());
+  game_ = *std::move(game);
   GOSSAMER_ASSIGN_OR_RETURN(
       step_, LocalStep::Create(LocalStepSpecOf(options_.config), game_.get()));
   return device_->Explain(device_->queue().status());
