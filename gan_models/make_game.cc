@@ -14,7 +14,12 @@ namespace gossamer {
 
 absl::StatusOr<std::unique_ptr<Game>> MakeGan(const GanSpec& spec, int rank,
                                               int peers, uint64_t seed,
-                                              int threads) {
+                                              int threads,
+                                              const DeviceQueue& queue) {
+  if (!queue.on_host()) {
+    return absl::UnimplementedError(
+        "networks train on the host alone; set resources.device=cpu");
+  }
   Problems problems = ProblemsOf(spec);
   problems.Range("threads", threads, 1, kMostThreads);
   GOSSAMER_RETURN_IF_ERROR(problems.ToStatus());

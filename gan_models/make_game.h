@@ -9,17 +9,20 @@
 
 #include "absl/status/statusor.h"
 #include "algorithms/game/game.h"
+#include "algorithms/kernels/device_queue.h"
 #include "gan_models/gan_spec.h"
 
 namespace gossamer {
 
 // The game of peer `rank` of `peers`.  All peers of a run start from the same
-// parameters (a function of `seed`); each image is in exactly one shard.
+// parameters (a function of `seed`); each image is in exactly one shard.  The
+// game trains on the device of `queue`.
 // Errors: kInvalidArgument (the spec's problems), kNotFound (a data file,
-// saying how to make it), kDataLoss (truncated or wrong-size).
-absl::StatusOr<std::unique_ptr<Game>> MakeGan(const GanSpec& spec, int rank,
-                                              int peers, uint64_t seed,
-                                              int threads);
+// saying how to make it), kDataLoss (truncated or wrong-size), kUnimplemented
+// (a device that networks do not train on).
+absl::StatusOr<std::unique_ptr<Game>> MakeGan(
+    const GanSpec& spec, int rank, int peers, uint64_t seed, int threads,
+    const DeviceQueue& queue = DeviceQueue::Host());
 
 }  // namespace gossamer
 

@@ -8,7 +8,8 @@
 namespace gossamer {
 
 absl::StatusOr<std::unique_ptr<Game>> MakeGan(const GanSpec&, int, int,
-                                              uint64_t, int) {
+                                              uint64_t, int,
+                                              const DeviceQueue&) {
   return absl::UnimplementedError(
       "this build has no libtorch, so it cannot train networks: configure with "
       "-DGOSSAMER_TORCH=ON, or use game { bilinear {} } or quadratic {}");

@@ -114,7 +114,8 @@ void PowerGossipCodec::Encode(WireFormat format, DeviceSpan<const float> x,
     const auto matrix = x.subspan(m.extent.offset, m.extent.size);
     const std::vector<float> direction = Direction(m, columns, turn, memory);
     const DeviceCopy<float> along(queue_, direction);
-    auto a = DeviceVector<float>::Unset(queue_, columns ? m.columns : m.rows);
+    auto a = DeviceVector<float>::Unset(queue_, columns ? m.columns : m.rows,
+                                        "a product");
     queue_.Run(
         columns ? &DeviceKernels::transposed_product : &DeviceKernels::product,
         matrix, along.span(), a.span());

@@ -18,6 +18,10 @@ namespace {
 // exchanges (PROTOCOL.md 7.2); a fleet's edges resync in different rounds.
 constexpr uint64_t kResyncRounds = 65536;
 
+constexpr char kReplica[] = "the replica of an edge";
+constexpr char kDifference[] = "the difference of an edge";
+constexpr char kSum[] = "the summed corrections of an edge";
+
 }  // namespace
 
 // The draw shifts a cycle as a whole, so that each fragment comes once in `p`
@@ -40,7 +44,7 @@ EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
     owner = pool_->Get(size);
     codec.Encode(format, x, replica, id, {owner.get(), size});
   } else {
-    auto coded = DeviceVector<std::byte>::Unset(queue, size);
+    auto coded = DeviceVector<std::byte>::Unset(queue, size, "a payload");
     codec.Encode(format, x, replica, id, coded);
     owner = queue.Download(coded);
     message.ready = queue.Mark();
@@ -52,7 +56,8 @@ EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
 
 DeviceSpan<float> SnapshotCache::Zeros(const DeviceQueue& queue, size_t size) {
   // Fragments differ in size.
-  if (zeros_.size() < size) zeros_ = DeviceVector<float>::Unset(queue, size);
+  if (zeros_.size() < size)
+    zeros_ = DeviceVector<float>::Unset(queue, size, "zeros");
   const DeviceSpan<float> zeros = zeros_.span().first(size);
   queue.Clear(zeros);
   return zeros;
@@ -137,7 +142,7 @@ EdgeMessage CodecSide::OnEmit(ExchangeId id) {
     message.c = c_;
     return message;
   }
-  replica_.EnsureSize(queue(), x_.size);
+  replica_.EnsureSize(queue(), x_.size, kReplica);
   const DeviceSpan<float> replica = replica_.span().subspan(offset, size);
   Progress& progress = ProgressOf(id);
   WireFormat format = format_;
@@ -177,7 +182,7 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
     difference = shared_;
   }
   if (codec.needs_replica()) {
-    difference_.EnsureSize(queue(), x_.size);
+    difference_.EnsureSize(queue(), x_.size, kDifference);
     difference = difference_.span().subspan(offset, size);
     Progress& progress = ProgressOf(id);
     const uint64_t interval = ResyncInterval(id);
@@ -309,7 +314,7 @@ void CodecSide::Sum(const Extent& extent, float c,
   const size_t end =
       std::min(extent.offset + extent.size, summed_.offset + summed_.size);
   if (from >= end) return;
-  sum_.EnsureSize(queue(), summed_.size);
+  sum_.EnsureSize(queue(), summed_.size, kSum);
   queue().Run(&DeviceKernels::axpy, c,
               difference.subspan(from - extent.offset, end - from),
               sum_.span().subspan(from - summed_.offset, end - from));
@@ -360,12 +365,13 @@ bool CodecSide::Restore(const Saved& saved) {
   }
   if (!saved.sum.empty() && saved.sum.size() != summed_.size) return false;
   if (saved.fragments.size() != progress_.size()) return false;
-  replica_ = DeviceVector<float>::Of(queue(), saved.replica);
-  sum_ = DeviceVector<float>::Of(queue(), saved.sum);
+  replica_ = DeviceVector<float>::Of(queue(), saved.replica, kReplica);
+  sum_ = DeviceVector<float>::Of(queue(), saved.sum, kSum);
   if (memory == EdgeMemory::kShared) {
     shared_ = saved.difference;
   } else {
-    difference_ = DeviceVector<float>::Of(queue(), saved.difference);
+    difference_ =
+        DeviceVector<float>::Of(queue(), saved.difference, kDifference);
   }
   progress_ = saved.fragments;
   // The bound of the restored D is not known: the next exchange reads D.

@@ -8,6 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "algorithms/base/mutex.h"
 #include "algorithms/kernels/host_stream.h"
 
@@ -20,10 +21,12 @@ constexpr size_t kPinnedStep = size_t{64} << 10;
 }  // namespace
 
 // The state of a device's queue beside its stream: the reason of its failure,
-// and memory to use again.  Taking either kind of memory from a driver stops all streams.
+// and memory to use again.  Taking either kind of memory from a driver stops
+// all streams.
 struct DeviceQueue::State {
   Mutex mu;
   std::string failure ABSL_GUARDED_BY(mu);
+  bool out_of_memory ABSL_GUARDED_BY(mu) = false;  // the failure is that
   // Memory is used in the order of the queue, so what is given back may be
   // taken again at once: work on it that is enqueued earlier is done earlier.
   std::multimap<size_t, void*> free ABSL_GUARDED_BY(mu);
@@ -38,11 +41,13 @@ struct DeviceQueue::State {
   std::vector<Pinned> given_back ABSL_GUARDED_BY(mu);
   std::vector<Pinned> marked;  // of the queue's thread
 
-  static void Fail(Parts& parts, std::string_view what, const char* why) {
+  static void Fail(Parts& parts, std::string_view what, const char* why,
+                   bool out_of_memory = false) {
     MutexLock lock(&parts.state->mu);
     if (parts.failed) return;
     parts.state->failure = absl::StrCat("cuda:", parts.device.index, ": ",
                                         std::string(what), ": ", why);
+    parts.state->out_of_memory = out_of_memory;
     parts.failed = true;
   }
   // True if the call was done.
@@ -50,6 +55,9 @@ struct DeviceQueue::State {
     if (why != nullptr) Fail(parts, what, why);
     return why == nullptr;
   }
+  // The device works, but has no memory.
+  static void RunOut(Parts& parts, size_t bytes, const char* what,
+                     const char* why);
   static std::shared_ptr<std::byte[]> TakePinned(
       const std::shared_ptr<Parts>& parts, size_t bytes);
   // The end of a queue.
@@ -85,6 +93,24 @@ absl::StatusOr<DeviceQueue> DeviceQueue::Open(const DeviceKernels& kernels,
         absl::StrCat("cuda:", device.index, ": no stream: ", why));
   }
   return DeviceQueue(std::move(parts));
+}
+
+void DeviceQueue::State::RunOut(Parts& parts, size_t bytes, const char* what,
+                                const char* why) {
+  const auto text = [](uint64_t n) {
+    const auto size = static_cast<double>(n);
+    return size < 1e6 ? absl::StrFormat("%.1f kB", size / 1e3)
+                      : absl::StrFormat("%.1f MB", size / 1e6);
+  };
+  std::string room;
+  DeviceFacts facts;
+  if (parts.calls->describe != nullptr &&
+      parts.calls->describe(parts.device.index, &facts) == nullptr) {
+    room = absl::StrCat(", with ", text(facts.free), " free of ",
+                        text(facts.memory));
+  }
+  Fail(parts, absl::StrCat(text(bytes), " for ", what, room), why,
+       /*out_of_memory=*/true);
 }
 
 void DeviceQueue::State::Release(Parts* parts) {
@@ -255,10 +281,12 @@ void DeviceQueue::BytesToHost(const void* from, std::span<std::byte> to) const {
 absl::Status DeviceQueue::status() const {
   if (!parts_->failed) return absl::OkStatus();
   MutexLock lock(&parts_->state->mu);
-  return absl::UnavailableError(parts_->state->failure);
+  const State& state = *parts_->state;
+  return state.out_of_memory ? absl::ResourceExhaustedError(state.failure)
+                             : absl::UnavailableError(state.failure);
 }
 
-void* DeviceQueue::Take(size_t bytes) const {
+void* DeviceQueue::Take(size_t bytes, const char* what) const {
   if (on_host()) {
     void* memory = std::malloc(bytes);
     if (memory == nullptr) throw std::bad_alloc();
@@ -279,7 +307,7 @@ void* DeviceQueue::Take(size_t bytes) const {
   const char* why = calls.allocate(bytes, &memory);
   if (why != nullptr) {
     // The memory of other sizes goes first.
-    Wait().IgnoreError();
+    if (!Wait().ok()) return nullptr;
     {
       MutexLock lock(&state.mu);
       for (const auto& [size, unused] : state.free) calls.release(unused);
@@ -287,11 +315,10 @@ void* DeviceQueue::Take(size_t bytes) const {
     }
     why = calls.allocate(bytes, &memory);
   }
-  if (!State::Check(*parts_, absl::StrCat(bytes, " bytes of device memory"),
-                    why)) {
-    return nullptr;
-  }
-  return memory;
+  if (why == nullptr) return memory;
+  // A reason that stays behind is of the device, not of its memory.
+  if (Wait().ok()) State::RunOut(*parts_, bytes, what, why);
+  return nullptr;
 }
 
 void DeviceQueue::GiveBack(void* memory, size_t bytes) const {

@@ -100,7 +100,8 @@ class DeviceQueue {
     BytesToHost(from.data, std::as_writable_bytes(std::span(values)));
     return values;
   }
-  // kUnavailable: the reason of the first failure.
+  // The reason of the first failure: kResourceExhausted if it was for want of
+  // memory, with the buffer, its size and what is free; else kUnavailable.
   absl::Status status() const;
 
  private:
@@ -138,8 +139,8 @@ class DeviceQueue {
   void UploadBytes(std::span<const std::byte> from, void* to) const;
   void BytesToHost(const void* from, std::span<std::byte> to) const;
   // Memory of no particular value, to be used in the order of the queue; null
-  // if it has failed.
-  void* Take(size_t bytes) const;
+  // if it has failed.  `what` names it in the failure.
+  void* Take(size_t bytes, const char* what) const;
   void GiveBack(void* memory, size_t bytes) const;
 
   std::shared_ptr<Parts> parts_;
@@ -161,7 +162,8 @@ class DeviceMark {
   std::shared_ptr<DeviceEvent> event_;
 };
 
-// Values in the memory of a queue's device, which it owns.
+// Values in the memory of a queue's device, which it owns.  `what` is a noun
+// for them, which is read if there is no memory.
 template <typename T>
 class DeviceVector {
  public:
@@ -169,22 +171,25 @@ class DeviceVector {
   // Of no queue, and empty.
   DeviceVector() = default;
   // `size` zeros.
-  DeviceVector(const DeviceQueue& queue, size_t size)
-      : DeviceVector(Unset(queue, size)) {
+  DeviceVector(const DeviceQueue& queue, size_t size,
+               const char* what = "a buffer")
+      : DeviceVector(Unset(queue, size, what)) {
     Clear();
   }
   // `size` values that are to be written before they are read.
-  static DeviceVector Unset(const DeviceQueue& queue, size_t size) {
+  static DeviceVector Unset(const DeviceQueue& queue, size_t size,
+                            const char* what = "a buffer") {
     DeviceVector made;
     if (size == 0) return made;
     made.parts_ = queue.parts_;
-    made.data_ = static_cast<T*>(queue.Take(size * sizeof(T)));
+    made.data_ = static_cast<T*>(queue.Take(size * sizeof(T), what));
     made.size_ = size;
     return made;
   }
   // Those of the host's memory.
-  static DeviceVector Of(const DeviceQueue& queue, std::span<const T> host) {
-    DeviceVector made = Unset(queue, host.size());
+  static DeviceVector Of(const DeviceQueue& queue, std::span<const T> host,
+                         const char* what = "a buffer") {
+    DeviceVector made = Unset(queue, host.size(), what);
     made.CopyFrom(host);
     return made;
   }
@@ -206,8 +211,9 @@ class DeviceVector {
   operator DeviceSpan<const T>() const { return span(); }  // NOLINT
 
   // Zeros of `size` values, unless it has that many already.
-  void EnsureSize(const DeviceQueue& queue, size_t size) {
-    if (size_ != size) *this = DeviceVector(queue, size);
+  void EnsureSize(const DeviceQueue& queue, size_t size,
+                  const char* what = "a buffer") {
+    if (size_ != size) *this = DeviceVector(queue, size, what);
   }
   void Clear() {
     if (size_ > 0) queue().Clear(span());

@@ -30,8 +30,8 @@ class Cold final : public Optimizer, private MixingHooks {
   Cold(double learning_rate, size_t size, const DeviceQueue& queue)
       : learning_rate_(learning_rate),
         queue_(queue),
-        dual_(queue, size),
-        rest_(queue, size) {}
+        dual_(queue, size, "the dual variable"),
+        rest_(queue, size, "the rest of the dual variable") {}
 
   void Step(DeviceSpan<float> x, DeviceSpan<const float> gradient,
             double scale) override {

@@ -82,9 +82,9 @@ class TrackedGame final : public Game, private MixingHooks {
 TrackedGame::TrackedGame(std::unique_ptr<Game> inner)
     : inner_(std::move(inner)),
       layout_(Doubled(inner_->layout())),
-      parameters_(queue(), layout_.size()),
-      gradients_(queue(), layout_.size()),
-      previous_(queue(), inner_->layout().size()) {
+      parameters_(queue(), layout_.size(), "parameters and tracked gradients"),
+      gradients_(queue(), layout_.size(), "the tracked gradients"),
+      previous_(queue(), inner_->layout().size(), "the last gradients") {
   queue().Copy(inner_->device_parameters(), parameters_.span().first(size()));
 }
 

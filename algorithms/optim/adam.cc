@@ -6,9 +6,17 @@
 #include "algorithms/kernels/device_state.h"
 
 namespace gossamer {
+namespace {
+
+constexpr char kMoment[] = "a moment of the optimizer";
+
+}  // namespace
 
 Adam::Adam(const OptimizerSpec& spec, size_t size, const DeviceQueue& queue)
-    : queue_(queue), m_(queue, size), v_(queue, size), spec_(spec) {}
+    : queue_(queue),
+      m_(queue, size, kMoment),
+      v_(queue, size, kMoment),
+      spec_(spec) {}
 
 AdamStep Adam::NextStep(double scale) {
   // All coefficients are computed in double and rounded once: 1 − β₂^t of a β₂
@@ -41,7 +49,8 @@ void Adam::VisitState(StateVisitor& visitor) {
 }
 
 OAdam::OAdam(const OptimizerSpec& spec, size_t size, const DeviceQueue& queue)
-    : Adam(spec, size, queue), previous_(queue, size) {}
+    : Adam(spec, size, queue),
+      previous_(queue, size, "the optimizer's last step") {}
 
 void OAdam::Step(DeviceSpan<float> x, DeviceSpan<const float> gradient,
                  double scale) {

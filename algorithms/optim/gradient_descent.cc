@@ -18,7 +18,9 @@ void Sgd::Step(DeviceSpan<float> x, DeviceSpan<const float> gradient,
 }
 
 Ogda::Ogda(double learning_rate, size_t size, const DeviceQueue& queue)
-    : learning_rate_(learning_rate), queue_(queue), previous_(queue, size) {}
+    : learning_rate_(learning_rate),
+      queue_(queue),
+      previous_(queue, size, "the optimizer's last gradient") {}
 
 void Ogda::Step(DeviceSpan<float> x, DeviceSpan<const float> gradient,
                 double scale) {
@@ -35,7 +37,9 @@ void Ogda::VisitState(StateVisitor& visitor) {
 }
 
 Osg::Osg(double learning_rate, size_t size, const DeviceQueue& queue)
-    : learning_rate_(learning_rate), queue_(queue), previous_(queue, size) {}
+    : learning_rate_(learning_rate),
+      queue_(queue),
+      previous_(queue, size, "the optimizer's last gradient") {}
 
 void Osg::Extrapolate(DeviceSpan<float> x) {
   assert(x.size == previous_.size());

@@ -112,7 +112,8 @@ absl::StatusOr<std::unique_ptr<LocalStep>> LocalStep::Create(
     step->hooks_ = std::make_unique<PlayersHooks>(step.get());
   }
   if (spec.gradient_clip > 0) {
-    step->clipped_ = DeviceVector<float>(queue, layout.size());
+    step->clipped_ =
+        DeviceVector<float>(queue, layout.size(), "the clipped gradients");
     step->squares_ = DeviceVector<double>(queue, NormSumsOf(layout.size()));
   }
   return step;

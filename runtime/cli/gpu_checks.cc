@@ -102,7 +102,9 @@ CheckResult Cuda(const GpuFacts& facts) {
                     "the kernels of peers on GPUs are in a library of their "
                     "own, which needs the driver"};
   if (facts.library.ok() && facts.cuda.ok()) {
-    r.found = "libgossamer_cuda.so opens and finds the GPUs";
+    r.found =
+        "libgossamer_cuda.so opens and finds the GPUs: --set "
+        "resources.device=cuda trains on them";
     return r;
   }
   r.level = CheckLevel::kWarn;

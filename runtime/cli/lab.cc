@@ -166,6 +166,15 @@ int RunRehearsal(Options options, const Scenario& scenario,
 int RunTraining(Options options, const Scenario& scenario, Lab& lab,
                 SignalWaiter& signals) {
   PlaceRun(options);
+  // GPUs of this machine would exchange past the network that is asked about.
+  options.train.adapt = [](RunConfig& config) -> absl::Status {
+    if (config.transport() == "nccl") {
+      return absl::InvalidArgumentError(
+          "transport is nccl, which goes past the lab's network: leave it out");
+    }
+    config.set_transport("grpc");
+    return absl::OkStatus();
+  };
   absl::StatusOr<FleetSpec> spec = PrepareTraining(options.train);
   if (!spec.ok()) return Complain("lab", spec.status());
   spec->conditions = LabConditions(scenario);

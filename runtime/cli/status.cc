@@ -31,7 +31,8 @@ JSON keys: run, expected, view_epoch, stop_round (0: none), stop_committed,
 consensus_distance and consensus_round (null: not known yet), and peers: a list
 of peer, address, round, steps, rounds_per_second, generator_loss,
 discriminator_loss, score (or null), bytes_sent, seconds_since_heartbeat,
-finished, standing (member, joining, leaving, removed, left), suspected_by,
+finished, standing (member, joining, leaving, removed, left), device (of its
+parameters: machine/GPU/version of NCCL; null: the CPU), suspected_by,
 removals, spoilt (how often it lost its parameters and took the members'
 average), events (how often its process has reported each kind of its
 events.jsonl that asks for something, where it has).  A peer's round is the one
@@ -96,6 +97,7 @@ Json ToJson(const wire::FleetStatus& s) {
     peer["seconds_since_heartbeat"] = p.seconds_since_heartbeat();
     peer["finished"] = p.finished();
     peer["standing"] = p.standing();
+    peer["device"] = p.device().empty() ? Json() : Json(p.device());
     peer["suspected_by"] = p.suspected_by();
     peer["removals"] = p.removals();
     peer["spoilt"] = p.spoilt();
@@ -139,6 +141,11 @@ int RunStatus(const Options& options) {
         "peer %d: %s, suspected by %d, removed %d times, spoilt %d times\n",
         p.peer_id(), PlainText(p.standing()), p.suspected_by(), p.removals(),
         p.spoilt());
+  }
+  for (const wire::PeerStatus& p : status->peers()) {
+    if (p.device().empty()) continue;
+    std::cout << absl::StrFormat("peer %d: on a GPU, %s\n", p.peer_id(),
+                                 PlainText(p.device()));
   }
   for (const wire::PeerStatus& p : status->peers()) {
     if (const auto troubles = Troubles(p); !troubles.empty()) {

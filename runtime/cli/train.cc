@@ -35,8 +35,8 @@ samples, curves (paths or null) and summary (as in summary.json).)";
 
 // Checks that the existing run is the one that is asked for.
 absl::Status CheckSameRun(const RunFolder& folder, const RunConfig& config) {
-  // ConfigurationHash leaves out the name, evaluation, checkpoints and the data
-  // folder: these may change between two starts.
+  // ConfigurationHash leaves out the name, evaluation, checkpoints, transport,
+  // device and the data folder: these may change between two starts.
   GOSSAMER_ASSIGN_OR_RETURN(const RunConfig before, folder.LoadConfig());
   if (ConfigurationHash(before) == ConfigurationHash(config)) {
     return absl::OkStatus();

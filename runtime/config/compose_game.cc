@@ -2,19 +2,23 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
 #include "gan_models/datalens/datalens_game.h"
 #include "gan_models/learned_coder.h"
 #include "gan_models/make_game.h"
 #include "runtime/config/compose.h"
+#include "runtime/config/composition_check.h"
 #include "runtime/config/datalens_config.h"
 #include "runtime/config/paced_game.h"
 #include "runtime/config/run_config.h"
 
 namespace gossamer {
+
 absl::StatusOr<std::unique_ptr<Game>> MakeGame(const RunConfig& config,
                                                const std::string& data,
-                                               int shard) {
+                                               int shard,
+                                               const DeviceQueue& queue) {
   const GameConfig& game = config.game();
   if (game.has_gan()) {
     GanSpec spec = GanSpecOf(config);
@@ -22,8 +26,12 @@ absl::StatusOr<std::unique_ptr<Game>> MakeGame(const RunConfig& config,
     GOSSAMER_ASSIGN_OR_RETURN(
         std::unique_ptr<Game> gan,
         MakeGan(spec, shard, static_cast<int>(config.peers()), config.seed(),
-                static_cast<int>(config.resources().threads())));
+                static_cast<int>(config.resources().threads()), queue));
     return GameFor(config, std::move(gan));
+  }
+  if (!queue.on_host()) {
+    return absl::UnimplementedError(
+        absl::StrCat("resources.device: ", WhyOnHost(config)));
   }
   if (game.has_datalens()) {
     return MakeDataLens(

@@ -13,16 +13,19 @@
 #include "absl/status/statusor.h"
 #include "algorithms/compress/gradient_compressor.h"
 #include "algorithms/game/game.h"
+#include "algorithms/kernels/device_queue.h"
 #include "proto/run.pb.h"
 
 namespace gossamer {
 
 // The game of shard `shard` of config.peers(), paced if the configuration says
-// so.  `data` is this machine's data folder, used where the configuration names
-// none.
+// so, on the device of `queue`.  `data` is this machine's data folder, used
+// where the configuration names none.  kUnimplemented: only networks train on a
+// device other than the host.
 absl::StatusOr<std::unique_ptr<Game>> MakeGame(const RunConfig& config,
                                                const std::string& data,
-                                               int shard);
+                                               int shard,
+                                               const DeviceQueue& queue);
 
 // GradientCompressorOf, with the autoencoders of this build's networks.
 absl::StatusOr<std::unique_ptr<GradientCompressor>> MakeGradients(

@@ -15,6 +15,7 @@
 #include "algorithms/method/registry.h"
 #include "google/protobuf/text_format.h"
 #include "runtime/config/run_config.h"
+#include "runtime/device/device_request.h"
 #include "topology/mixing_matrix.h"
 
 namespace gossamer {
@@ -44,6 +45,7 @@ class Composition {
     CheckCodec();
     if (mixing_.clip_radius() > 0) CheckClipping();
     if (method_.check != nullptr) AskMethod();
+    CheckDevice();
     return problems_.Take();
   }
 
@@ -246,6 +248,24 @@ class Composition {
            "or leave it out");
   }
 
+  void CheckDevice() {
+    const std::string& device = config_.resources().device();
+    const auto request = ParseDeviceRequest(device);
+    if (!request.ok()) return;  // the check of names reports it
+    if (request->kind == DeviceRequest::kCuda) {
+      const std::string why = WhyOnHost(config_);
+      if (!why.empty()) {
+        Refuse("resources.device", "is ", device, ", but ", why,
+               ", or set resources.device=cpu");
+      }
+    }
+    if (config_.transport() == "nccl" && request->kind == DeviceRequest::kCpu) {
+      Refuse("transport",
+             "is nccl, which joins GPUs, but resources.device is cpu: set "
+             "resources.device=cuda, or transport=auto");
+    }
+  }
+
   const RunConfig& config_;
   const MixingConfig& mixing_;
   const MixingSchedule& schedule_;
@@ -263,6 +283,20 @@ std::vector<Problem> FindMisfits(const RunConfig& config) {
   // ProblemsOf(ScheduleSpec) has refused an impossible one.
   if (!schedule.ok()) return {};
   return Composition(config, **schedule).Find();
+}
+
+std::string WhyOnHost(const RunConfig& config) {
+  const GameConfig& game = config.game();
+  if (!game.has_gan()) {
+    const auto* const field = game.GetDescriptor()->FindFieldByNumber(
+        static_cast<int>(game.game_case()));
+    return absl::StrCat("game ", field == nullptr ? "" : field->name(),
+                        " is computed on the CPU alone: take game gan");
+  }
+  // A centralized method has no codec of edges, and compresses gradients on the
+  // host.
+  if (IsCentralized(config)) return "";
+  return std::string(CheckOnDevice(config.mixing().codec()).message());
 }
 
 std::vector<std::string> FindUnused(const RunConfig& config) {

@@ -21,6 +21,10 @@ constexpr int kLeastClippedPartners = 4;
 // Of a resolved configuration whose parts have no problems of their own.
 std::vector<Problem> FindMisfits(const RunConfig& config);
 
+// Why peers of a resolved configuration compute on the CPU whatever their
+// machines have, and what to take instead; empty: they may be on GPUs.
+std::string WhyOnHost(const RunConfig& config);
+
 // Fields of a resolved configuration that differ from their defaults, though
 // its algorithm does not look at them.  No error: runs to be compared share a
 // file.

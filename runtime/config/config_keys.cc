@@ -25,6 +25,7 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/descriptor.pb.h"
 #include "runtime/config/config_text.h"
+#include "runtime/device/device_request.h"
 #include "runtime/transport/transport_choice.h"
 #include "topology/mixing_schedule.h"
 
@@ -99,6 +100,7 @@ std::string NamesOf(std::string_view path) {
     return absl::StrCat("auto, ", Listed(AllReduce::Names()));
   }
   if (path == "transport") return Listed(kTransportChoices);
+  if (path == "resources.device") return std::string(kDeviceRequests);
   if (path == "step.optimizer") return Listed(Optimizer::Names());
   if (path == "game.gan.model") return Listed(ModelNames());
   if (path == "game.gan.loss") return Listed(LossNames());

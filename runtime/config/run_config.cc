@@ -28,6 +28,7 @@ RunConfig Shared(RunConfig config) {
   config.clear_evaluation();
   config.clear_checkpoint();
   config.clear_transport();
+  if (config.has_resources()) config.mutable_resources()->clear_device();
   if (config.game().has_gan()) {
     config.mutable_game()->mutable_gan()->mutable_data()->clear_path();
   }

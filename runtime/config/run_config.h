@@ -54,8 +54,8 @@ bool IsCentralized(const RunConfig& config);
 absl::Status ValidateRunConfig(const RunConfig& config);
 
 // The hash of all that peers of a run must agree on: everything but the name,
-// evaluation, checkpoint and the data folder of this machine.  Of a resolved
-// configuration.
+// evaluation, checkpoint, transport, and this machine's device and data folder.
+// Of a resolved configuration.
 uint64_t ConfigurationHash(const RunConfig& config);
 
 // The differences of two configurations with different hashes, a line a field.

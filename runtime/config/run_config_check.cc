@@ -18,6 +18,7 @@
 #include "runtime/config/composition_check.h"
 #include "runtime/config/datalens_config.h"
 #include "runtime/config/run_config.h"
+#include "runtime/device/device_request.h"
 #include "runtime/transport/transport_choice.h"
 #include "topology/mixing_schedule.h"
 
@@ -35,6 +36,10 @@ void CheckRun(const RunConfig& config, Problems& problems) {
                            kMostThreads);
   problems.Range<uint64_t>("resources.connections",
                            config.resources().connections(), 1, 8);
+  if (const auto device = ParseDeviceRequest(config.resources().device());
+      !device.ok()) {
+    problems.Refuse("resources.device", device.status().message());
+  }
   problems.Range<uint64_t>("mixing.replica_memory_mb",
                            config.mixing().replica_memory_mb(), 0,
                            uint64_t{1} << 32);

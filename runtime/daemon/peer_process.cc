@@ -11,6 +11,7 @@
 #include "runtime/base/peer_folder.h"
 #include "runtime/config/compose.h"
 #include "runtime/config/compose_game.h"
+#include "runtime/config/composition_check.h"
 #include "runtime/config/run_config.h"
 #include "runtime/membership/grpc_topology_client.h"
 #include "runtime/membership/view_signature.h"
@@ -79,6 +80,7 @@ absl::Status PeerProcess::Run() {
     peer_.reset();
     client_ = nullptr;
     membership_.reset();
+    fabric_.reset();
     transport_.reset();
     if (sink_) sink_->Flush();
     loop_.Stop();
@@ -117,6 +119,7 @@ void PeerProcess::RequestLeave() {
 // Makes everything that can fail without the network, before the first byte is
 // sent.
 absl::Status PeerProcess::Prepare() {
+  GOSSAMER_RETURN_IF_ERROR(OpenDevice());
   GOSSAMER_RETURN_IF_ERROR(MakeGameFor(
       id_ == 0 ? 0 : static_cast<int>((id_ - 1) % options_.config.peers())));
   // This codec is made only to be checked; MakePeer() makes the one that is
@@ -137,12 +140,29 @@ absl::Status PeerProcess::Prepare() {
   return absl::OkStatus();
 }
 
+absl::Status PeerProcess::OpenDevice() {
+  PeerDeviceOptions options;
+  options.device = options_.config.resources().device();
+  options.transport = options_.config.transport();
+  // The peers of one machine mostly have ids in a row.
+  options.turn = id_ == 0 ? 0 : id_ - 1;
+  options.why_on_host = WhyOnHost(options_.config);
+  GOSSAMER_ASSIGN_OR_RETURN(device_, PeerDevice::Open(options));
+  for (const std::string& note : device_->notes()) Log(note);
+  return absl::OkStatus();
+}
+
 absl::Status PeerProcess::MakeGameFor(int shard) {
-  GOSSAMER_ASSIGN_OR_RETURN(game_,
-                            MakeGame(options_.config, options_.data, shard));
+  // A device may have no room for two.
+  step_.reset();
+  game_.reset();
+  absl::StatusOr<std::unique_ptr<Game>> game =
+      MakeGame(options_.config, options_.data, shard, device_->queue());
+  if (!game.ok()) return device_->Explain(game.status());
+  game_ = *std::move(game);
   GOSSAMER_ASSIGN_OR_RETURN(
       step_, LocalStep::Create(LocalStepSpecOf(options_.config), game_.get()));
-  return absl::OkStatus();
+  return device_->Explain(device_->queue().status());
 }
 
 absl::Status PeerProcess::Listen() {
@@ -166,8 +186,11 @@ absl::Status PeerProcess::Listen() {
   // Delays between attempts need not repeat, and peers that start together must
   // not have the same.
   options.seed = boot_id_;
+  options.nccl = device_->nccl();
+  options.device = device_->nccl_device();
   options.report = [this](EventKind kind, const std::string& detail) {
     Report(kind, detail);
+    Log(absl::StrCat(std::string(kind.name()), ": ", detail));
   };
   options.on_problem = [this](PeerId peer, const absl::Status& why) {
     // Lines about members are worth more than those about anybody else who
@@ -229,6 +252,7 @@ TopologyClientOptions PeerProcess::Registration() const {
   o.layout_fingerprint = game_->layout().fingerprint();
   o.configuration_hash = ConfigurationHash(options_.config);
   o.auto_overlap = options_.config.mixing().overlap_steps() == kAutoOverlap;
+  o.device = device_->place();
   o.address = options_.advertise;
   if (o.address.empty()) {
     const std::string host =
@@ -363,6 +387,17 @@ absl::Status PeerProcess::MakePeer() {
                                           game_->layout(), game_->queue()));
   GOSSAMER_ASSIGN_OR_RETURN(std::unique_ptr<GradientCompressor> gradients,
                             MakeGradients(options_.config, game_->layout()));
+  if (IsCentralized(options_.config) && device_->nccl() != nullptr) {
+    fabric_ = std::make_unique<NcclSum>(
+        &loop_, transport_.get(), device_->nccl(), device_->nccl_device(),
+        game_->queue(),
+        NcclSumOptions{
+            .self = {id_},
+            .report = [this](EventKind kind, const std::string& detail) {
+              Report(kind, detail);
+              Log(absl::StrCat(std::string(kind.name()), ": ", detail));
+            }});
+  }
   GOSSAMER_ASSIGN_OR_RETURN(
       peer_, Peer::Create(std::move(spec), {.loop = &loop_,
                                             .compute = &compute_,
@@ -374,12 +409,13 @@ absl::Status PeerProcess::MakePeer() {
                                             .step = step_.get(),
                                             .codec = std::move(codec),
                                             .gradients = std::move(gradients),
+                                            .fabric = fabric_.get(),
                                             .voting = std::move(voting),
                                             .metrics = counting_.get(),
                                             .decisions = &decisions_,
                                             .checkpoints = checkpoints_.get(),
                                             .sketch = std::move(sketch)}));
-  return absl::OkStatus();
+  return device_->queue().status();
 }
 
 Task<absl::Status> PeerProcess::Main() {
@@ -394,6 +430,8 @@ Task<absl::Status> PeerProcess::Main() {
     GOSSAMER_CO_RETURN_IF_ERROR(
         MakeGameFor(static_cast<int>((id_ - 1) % options_.config.peers())));
     GOSSAMER_CO_RETURN_IF_ERROR(Listen());
+    // The view may have come before there was a transport.
+    if (nccl_ != nullptr) nccl_->Prepare(client_->view());
   }
   Task<absl::Status> trained = Train();
   const absl::Status status = co_await trained.result();
@@ -413,11 +451,11 @@ Task<absl::Status> PeerProcess::Main() {
 }
 
 Task<absl::Status> PeerProcess::Train() {
-  GOSSAMER_CO_RETURN_IF_ERROR(MakePeer());
+  GOSSAMER_CO_RETURN_IF_ERROR(device_->Explain(MakePeer()));
   // The signal came before there was a peer.
   if (leave_by_ != absl::InfiniteFuture()) peer_->Leave(leave_by_);
   Task<absl::Status> run = peer_->Run();
-  GOSSAMER_CO_RETURN_IF_ERROR(co_await run.result());
+  GOSSAMER_CO_RETURN_IF_ERROR(device_->Explain(co_await run.result()));
   const bool early = peer_->stopped() || peer_->left();
   Log(absl::StrCat(peer_->left()      ? "left before round "
                    : peer_->stopped() ? "stopped before round "

@@ -20,6 +20,7 @@
 #include "runtime/base/real_loop.h"
 #include "runtime/base/task.h"
 #include "runtime/checkpoint/privacy_ledger.h"
+#include "runtime/device/peer_device.h"
 #include "runtime/identity/certificate_folder.h"
 #include "runtime/identity/file_lock.h"
 #include "runtime/membership/topology_client.h"
@@ -30,6 +31,7 @@
 #include "runtime/replay/decisions.h"
 #include "runtime/telemetry/counting_sink.h"
 #include "runtime/telemetry/jsonl_sink.h"
+#include "runtime/transport/nccl/nccl_sum.h"
 #include "runtime/transport/nccl/nccl_transport.h"
 #include "runtime/transport/transport.h"
 #include "topology/fleet/event_tally.h"
@@ -74,6 +76,7 @@ class PeerProcess {
  private:
   Task<absl::Status> Main();
   Task<absl::Status> Train();
+  absl::Status OpenDevice();
   absl::Status MakeGameFor(int shard);
   absl::Status Prepare();
   absl::Status Listen();
@@ -113,17 +116,21 @@ class PeerProcess {
   RealLoop loop_;
   Waiter waiter_;
   ThreadCompute compute_;
-  ThreadCompute disk_, scores_;
+  std::unique_ptr<PeerDevice> device_;
   std::unique_ptr<Game> game_;
   std::unique_ptr<LocalStep> step_;
   EventTally events_;  // of this process
   std::unique_ptr<JsonlSink> sink_;
   std::unique_ptr<CountingSink> counting_;  // into sink_
   std::unique_ptr<CheckpointStore> checkpoints_;
+  // They use what is above, and end before it.
+  ThreadCompute disk_, scores_;
   std::optional<FileLock> ledger_lock_;
   std::unique_ptr<PrivacyLedger> ledger_;  // of a student
   std::unique_ptr<Transport> transport_;
   NcclTransport* nccl_ = nullptr;  // transport_, if it uses NCCL
+  // Of a centralized run whose peers NCCL may join; or null.
+  std::unique_ptr<NcclSum> fabric_;
   int port_ = 0;                   // of the transport; 0: none
   std::unique_ptr<Membership> membership_;
   TopologyClient* client_ = nullptr;  // membership_ by its own type

@@ -9,19 +9,27 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/status_macros.h"
 
 namespace gossamer {
 namespace {
 
 constexpr char kLibrary[] = "libgossamer_cuda.so";
 
+struct Opened {
+  std::string path;
+  void* handle = nullptr;
+};
+
 // The first of `paths` that opens; else what the linker says of the last that
 // is there, which names the library that it lacks.
-absl::StatusOr<void*> OpenFirst(const std::vector<std::string>& paths,
-                                int flags) {
+absl::StatusOr<Opened> OpenFirst(const std::vector<std::string>& paths,
+                                 int flags) {
   std::string reason;
   for (const std::string& path : paths) {
-    if (void* const handle = ::dlopen(path.c_str(), flags)) return handle;
+    if (void* const handle = ::dlopen(path.c_str(), flags)) {
+      return Opened{path, handle};
+    }
     const std::string error = ::dlerror();
     std::error_code ignored;
     if (reason.empty() || std::filesystem::exists(path, ignored)) {
@@ -94,16 +102,28 @@ absl::Status OpenTorchCuda() {
       "; deploy/setup.sh --for cuda brings its libraries"));
 }
 
-absl::StatusOr<std::string> NcclVersion() {
-  const auto handle =
+namespace {
+
+absl::StatusOr<Opened> OpenNccl() {
+  absl::StatusOr<Opened> opened =
       OpenFirst(PlacesOf("nvidia/nccl/lib", "libnccl.so.2"), RTLD_LAZY);
-  if (!handle.ok()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("NCCL does not open: ", handle.status().message(),
-                     "; deploy/setup.sh --for cuda brings it"));
-  }
+  if (opened.ok()) return opened;
+  return absl::FailedPreconditionError(
+      absl::StrCat("NCCL does not open: ", opened.status().message(),
+                   "; deploy/setup.sh --for cuda brings it"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FindNccl() {
+  GOSSAMER_ASSIGN_OR_RETURN(const Opened nccl, OpenNccl());
+  return nccl.path;
+}
+
+absl::StatusOr<std::string> NcclVersion() {
+  GOSSAMER_ASSIGN_OR_RETURN(const Opened nccl, OpenNccl());
   auto* const ask =
-      reinterpret_cast<int (*)(int*)>(::dlsym(*handle, "ncclGetVersion"));
+      reinterpret_cast<int (*)(int*)>(::dlsym(nccl.handle, "ncclGetVersion"));
   int version = 0;
   if (ask == nullptr || ask(&version) != 0) {
     return absl::FailedPreconditionError("NCCL does not tell its version");

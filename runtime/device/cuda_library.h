@@ -25,6 +25,9 @@ absl::StatusOr<const CudaLibrary*> OpenCudaLibraryAt(const std::string& path);
 // names the library that is missing.
 absl::Status OpenTorchCuda();
 
+// The libnccl.so.2 that opens, as dlopen takes it; kFailedPrecondition if none
+// does.
+absl::StatusOr<std::string> FindNccl();
 // The version of NCCL, "2.28.9"; kFailedPrecondition if there is none.
 absl::StatusOr<std::string> NcclVersion();
 

@@ -30,9 +30,9 @@ absl::StatusOr<DeviceRequest> ParseDeviceRequest(std::string_view text) {
     }
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("device \"", std::string(text),
-                   "\" is none; write auto, cpu, cuda, or cuda:N with the "
-                   "number of a GPU from 0 on"));
+      absl::StrCat("is \"", std::string(text),
+                   "\"; write auto, cpu, cuda, or cuda:N with the number of a "
+                   "GPU from 0 on"));
 }
 
 absl::Status CheckCudaDevice(const DeviceCalls& calls, int index) {
@@ -70,13 +70,20 @@ absl::Status CheckCudaDevice(const DeviceCalls& calls, int index) {
 }
 
 absl::StatusOr<ChosenDevice> ChooseDevice(
-    const DeviceRequest& request,
+    const DeviceRequest& request, uint64_t turn,
     absl::FunctionRef<absl::StatusOr<const CudaLibrary*>()> open) {
   if (request.kind == DeviceRequest::kCpu) return ChosenDevice{};
   const auto cuda = [&]() -> absl::StatusOr<ChosenDevice> {
     GOSSAMER_ASSIGN_OR_RETURN(const CudaLibrary* const library, open());
-    GOSSAMER_RETURN_IF_ERROR(CheckCudaDevice(*library->calls, request.index));
-    return ChosenDevice{{Device::kCuda, request.index}, library};
+    const DeviceCalls& calls = *library->calls;
+    GOSSAMER_RETURN_IF_ERROR(CheckCudaDevice(calls, request.index.value_or(0)));
+    if (request.index) {
+      return ChosenDevice{{Device::kCuda, *request.index}, library};
+    }
+    int devices = 1;
+    calls.count(&devices);  // it has answered before
+    const auto index = static_cast<int>(turn % static_cast<uint64_t>(devices));
+    return ChosenDevice{{Device::kCuda, index}, library};
   };
   absl::StatusOr<ChosenDevice> chosen = cuda();
   if (chosen.ok() || request.kind == DeviceRequest::kCuda) return chosen;

@@ -5,6 +5,8 @@
 #ifndef GOSSAMER_RUNTIME_DEVICE_DEVICE_REQUEST_H_
 #define GOSSAMER_RUNTIME_DEVICE_DEVICE_REQUEST_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,11 +22,13 @@ struct DeviceRequest {
   friend bool operator==(const DeviceRequest&, const DeviceRequest&) = default;
 
   Kind kind = kCpu;
-  int index = 0;  // of kCuda
+  std::optional<int> index = {};  // of kCuda; nullopt: whichever
 };
 
-// "auto", "cpu", "cuda" (the first GPU) or "cuda:N"; kInvalidArgument says what
-// may be written.
+// The texts of requests.
+inline constexpr std::string_view kDeviceRequests = "auto, cpu, cuda, cuda:N";
+
+// kInvalidArgument says what may be written.
 absl::StatusOr<DeviceRequest> ParseDeviceRequest(std::string_view text);
 
 struct ChosenDevice {
@@ -34,10 +38,12 @@ struct ChosenDevice {
 };
 
 // `open` gives the library, and is called unless the request is for the host.
+// A request for no certain GPU gets that of number `turn` modulo their number,
+// so that programs of one machine with turns of their own are spread over all.
 // kFailedPrecondition if a GPU is demanded and cannot be had: what is missing
 // and what to do.
 absl::StatusOr<ChosenDevice> ChooseDevice(
-    const DeviceRequest& request,
+    const DeviceRequest& request, uint64_t turn,
     absl::FunctionRef<absl::StatusOr<const CudaLibrary*>()> open);
 
 // kFailedPrecondition unless the driver is there and new enough and has a GPU

@@ -17,7 +17,7 @@ constexpr double kRounding = 1e-6;
 void CommonState::OnEdgeEnd(DeviceSpan<const float> sum) {
   // The step reads the common state on the compute engine.
   if (!stepping_) return hooks_->OnEdgeEnd(sum);
-  ended_.EnsureSize(queue_, sum.size);
+  ended_.EnsureSize(queue_, sum.size, "sums of edges that ended");
   queue_.Run(&DeviceKernels::axpy, 1.0f, sum, ended_);
 }
 

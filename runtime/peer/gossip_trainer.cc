@@ -122,7 +122,8 @@ Task<absl::Status> GossipTrainer::Mix(const Row& row) {
     if (spec_.chebyshev) {
       // x is copied: the corrections of this phase change it in place.
       const DeviceSpan<const float> x = parts_.state->parameters();
-      before_.EnsureSize(parts_.state->queue(), x.size);
+      before_.EnsureSize(parts_.state->queue(), x.size,
+                         "the parameters before");
       parts_.state->queue().Copy(x, before_.span());
     }
     Task<absl::Status> emit = Emit(weighted, id);
@@ -145,7 +146,7 @@ void GossipTrainer::Accelerate(double omega) {
   if (omega != 1) {
     queue.Run(&DeviceKernels::axpy, static_cast<float>(omega - 1), moved_, x);
   }
-  moved_.EnsureSize(queue, x.size);
+  moved_.EnsureSize(queue, x.size, "the last move");
   queue.Copy(x, moved_.span());
   queue.Run(&DeviceKernels::axpy, -1.0f, before_, moved_);
 }

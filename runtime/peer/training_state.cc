@@ -13,7 +13,7 @@ TrainingState::TrainingState(const PeerSpec& spec, Game* game, LocalStep* step,
   if (spec_.ema > 0) {
     // Only the generator is averaged: samples and scores come from it.
     const DeviceSpan<const float> x = generator();
-    ema_ = DeviceVector<float>::Unset(queue(), x.size);
+    ema_ = DeviceVector<float>::Unset(queue(), x.size, "the moving average");
     queue().Copy(x, ema_.span());
   }
 }

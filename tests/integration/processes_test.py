@@ -760,6 +760,29 @@ class ProcessTest(unittest.TestCase):
             self.assertIn("bad.textproto:3", result.stderr)
             self.assertIn("codec", result.stderr)
 
+    def test_a_gpu_that_is_not_there_is_refused_in_a_line(self):
+        fleet = self.fleet(game='gan { model: "mlp" width: 8 latent: 4 '
+                                'data { name: "gaussian-mixture" } }')
+        runs = os.path.join(self.folder, "runs")
+        for tool in (["gossamer", "train", "--runs", runs],
+                     ["gossamer-peer", "--topology", "127.0.0.1:1"]):
+            # No machine has so many.
+            result = run(program(tool[0]), *tool[1:], "--config", fleet.config,
+                         "--set", "resources.device=cuda:1023")
+            self.assertEqual(result.returncode, 2, result.stderr)
+            last = result.stderr.splitlines()[-1]
+            self.assertIn("resources.device is cuda:1023, but ", last)
+            self.assertIn("or set resources.device=cpu", last)
+        self.assertFalse(os.path.exists(os.path.join(runs, "it")))
+
+    def test_auto_leaves_a_game_of_the_cpu_there_and_says_so(self):
+        fleet = self.fleet(peers=2, rounds=20)
+        fleet.start("--set", "resources.device=auto")
+        self.assertEqual(fleet.wait(), [0, 0])
+        for k in (1, 2):
+            self.assertEqual(fleet.log(k).count(
+                "device: the CPU, since game quadratic is computed on the CPU"), 1)
+
     def test_port_in_use(self):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))

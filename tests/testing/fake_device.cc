@@ -321,6 +321,32 @@ void FakeDevice::Vanish(const char* why) {
 
 const DeviceCalls& FakeDevice::calls() {
   static constexpr DeviceCalls table = {
+      .versions =
+          [](int* driver, int* build) {
+            return Call([&]() -> const char* {
+              *driver = world->options.driver;
+              *build = 13000;
+              return nullptr;
+            });
+          },
+      .count =
+          [](int* devices) {
+            return Call([&]() -> const char* {
+              *devices = world->options.devices;
+              return nullptr;
+            });
+          },
+      .describe =
+          [](int device, DeviceFacts* facts) {
+            return Call([&]() -> const char* {
+              std::snprintf(facts->name, sizeof facts->name, "Fake GPU");
+              std::snprintf(facts->address, sizeof facts->address,
+                            "0000:%02x:00.0", device + 1);
+              facts->memory = world->options.memory;
+              facts->free = world->options.memory - world->held;
+              return nullptr;
+            });
+          },
       .use = [](int) { return Call([]() -> const char* { return nullptr; }); },
       .allocate = Allocate,
       .release = Release,
@@ -359,6 +385,12 @@ const DeviceCalls& FakeDevice::calls() {
       .synchronize = Synchronize,
   };
   return table;
+}
+
+const CudaLibrary& FakeDevice::library() {
+  static const CudaLibrary library = {
+      .version = "fake", .kernels = &kernels(), .calls = &calls()};
+  return library;
 }
 
 const DeviceKernels& FakeDevice::kernels() {

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/kernels/cuda/library.h"
 #include "algorithms/kernels/device_calls.h"
 #include "algorithms/kernels/device_kernels.h"
 #include "algorithms/kernels/device_queue.h"
@@ -36,6 +37,10 @@ class FakeDevice {
     int delay = 2;
     // Bytes of memory that it has.
     size_t memory = size_t{1} << 30;
+    // Its machine has so many of them, which share this one's memory, and a
+    // driver of this version, 0 for none.
+    int devices = 1;
+    int driver = 13000;
   };
   FakeDevice();
   explicit FakeDevice(const Options& options);
@@ -46,6 +51,8 @@ class FakeDevice {
 
   // A stream of its own.
   DeviceQueue queue() const;
+  // The two tables, as a program opens them.
+  static const CudaLibrary& library();
   static const DeviceCalls& calls();
   static const DeviceKernels& kernels();
 

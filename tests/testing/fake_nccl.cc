@@ -379,6 +379,11 @@ absl::StatusOr<std::shared_ptr<void>> FakeNccl::Rank::Allocate(size_t bytes) {
   return std::shared_ptr<void>(memory, memory->data());
 }
 
+absl::StatusOr<std::shared_ptr<std::byte[]>> FakeNccl::Rank::AllocateHost(
+    size_t bytes) {
+  return std::make_shared<std::byte[]>(bytes);
+}
+
 absl::Status FakeNccl::Rank::CopyIn(void* to, std::span<const std::byte> from) {
   return CopyOut({static_cast<std::byte*>(to), from.size()}, from.data());
 }

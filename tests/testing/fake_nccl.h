@@ -128,7 +128,10 @@ class FakeNccl::Rank final : public NcclApi, public NcclDevice {
   void CommAbort(NcclComm comm, std::shared_ptr<void> buffers) override;
 
   void* stream() override { return this; }
+  absl::Status Use() override { return absl::OkStatus(); }
   absl::StatusOr<std::shared_ptr<void>> Allocate(size_t bytes) override;
+  absl::StatusOr<std::shared_ptr<std::byte[]>> AllocateHost(
+      size_t bytes) override;
   absl::Status CopyIn(void* to, std::span<const std::byte> from) override;
   absl::Status CopyOut(std::span<std::byte> to, const void* from) override;
   absl::StatusOr<bool> Idle() override;

@@ -130,6 +130,7 @@ void Fill(const FleetAnswer& answer, wire::HeartbeatResponse& response) {
 void Fill(const FleetPeer& peer, wire::PeerStatus& status) {
   status.set_peer_id(peer.id.value);
   status.set_address(peer.address);
+  status.set_device(peer.device);
   status.set_round(peer.report.round);
   status.set_steps(peer.report.steps);
   status.set_rounds_per_second(peer.report.rounds_per_second);

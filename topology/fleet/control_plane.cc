@@ -325,18 +325,21 @@ absl::Status ControlPlane::GetStatus(const wire::GetStatusRequest& request,
   response.set_expected(static_cast<uint32_t>(fleet_->options().expected));
   response.set_view_epoch(fleet_->record().view.epoch);
   // The answer must fit though all are in trouble: the first peers then say
-  // what their trouble is.  A quarter of the answer is for events, and the rest
-  // for what every peer has.
+  // what their trouble is.  A quarter of the answer is for events and devices,
+  // and the rest for what every peer has.
   auto room = static_cast<size_t>(
       MaxAnswerBytes(static_cast<int>(snapshot.peers.size())) / 4);
   for (const FleetPeer& p : snapshot.peers) {
     wire::PeerStatus& status = *response.add_peers();
     Fill(p, status);
-    size_t bytes = 0;
+    size_t bytes = status.device().size();
     for (const auto& [name, count] : status.events()) {
       bytes += name.size() + kCountBytes;
     }
-    if (bytes > room) status.clear_events();
+    if (bytes > room) {
+      status.clear_events();
+      status.clear_device();
+    }
     room -= std::min(room, bytes);
   }
   if (snapshot.consensus_distance) {

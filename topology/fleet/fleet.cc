@@ -345,6 +345,7 @@ FleetSnapshot Fleet::Snapshot(absl::Time now) const {
     snapshot.peers.push_back(
         {.id = m.id,
          .address = m.address,
+         .device = m.device,
          .report = live.report,
          .since_heartbeat = now - std::max(live.last_heard, roster_.started()),
          .finished = m.finished,

@@ -173,6 +173,7 @@ struct FleetAnswer {
 struct FleetPeer {
   PeerId id;
   std::string address;
+  std::string device = {};  // Member::device
   PeerReport report;
   absl::Duration since_heartbeat;
   bool finished = false;

@@ -64,14 +64,21 @@ class NcclApi {
 };
 
 // Memory of the device that a peer's operations run on, and their one stream.
-// Copies are enqueued on the stream.
+// Copies are enqueued on the stream, and no call waits for it.
 class NcclDevice {
  public:
   virtual ~NcclDevice() = default;
   virtual void* stream() = 0;
-  // kResourceExhausted if the device has no room.
+  // Makes it the device of the calling thread, on which NCCL makes
+  // communicators.
+  virtual absl::Status Use() = 0;
+  // kResourceExhausted if the device, or the host, has no room.  Both may be
+  // given back on any thread.
   virtual absl::StatusOr<std::shared_ptr<void>> Allocate(size_t bytes) = 0;
-  // Host memory stays as it is until Idle().
+  virtual absl::StatusOr<std::shared_ptr<std::byte[]>> AllocateHost(
+      size_t bytes) = 0;
+  // From any memory of the host, which stays as it is until Idle(); to memory
+  // of AllocateHost.
   virtual absl::Status CopyIn(void* to, std::span<const std::byte> from) = 0;
   virtual absl::Status CopyOut(std::span<std::byte> to, const void* from) = 0;
   // True if all that was enqueued has run; an error of the device otherwise.

@@ -1,5 +1,6 @@
 #include "runtime/transport/nccl/nccl_communicator.h"
 
+#include <cstring>
 #include <span>
 #include <utility>
 
@@ -16,9 +17,11 @@ struct NcclCommunicator::Operation {
   // Of an exchange.
   Payload body;  // host memory that is copied in
   std::shared_ptr<void> send, receive;
-  std::shared_ptr<std::vector<std::byte>> landing;
+  std::shared_ptr<std::byte[]> landing;
+  size_t size = 0;  // of it
   std::shared_ptr<void> send_name, receive_name;
-  uint64_t name = 0, landed_name = 0;
+  std::shared_ptr<std::byte[]> landed_name;
+  uint64_t name = 0;
   bool enqueued = false;  // NCCL has all of it on the stream
 };
 
@@ -38,6 +41,7 @@ absl::Status NcclCommunicator::Check(NcclResult result,
 absl::Status NcclCommunicator::Make(const NcclUniqueId& id) {
   if (state_ != NcclState::kWaiting) return absl::OkStatus();
   state_ = NextState(state_, NcclEvent::kId);
+  GOSSAMER_RETURN_IF_ERROR(device_->Use());
   return Check(api_->CommInitRank(&comm_, ranks_, id, rank_),
                "ncclCommInitRankConfig");
 }
@@ -59,7 +63,8 @@ absl::Status NcclCommunicator::Exchange(int rank, Payload body, size_t bytes,
   operation_ = std::make_shared<Operation>();
   operation_->body = std::move(body);
   operation_->name = name;
-  operation_->landing = std::make_shared<std::vector<std::byte>>(bytes);
+  operation_->size = bytes;
+  GOSSAMER_ASSIGN_OR_RETURN(operation_->landing, device_->AllocateHost(bytes));
   GOSSAMER_ASSIGN_OR_RETURN(operation_->send,
                             device_->Allocate(operation_->body.size()));
   GOSSAMER_ASSIGN_OR_RETURN(operation_->receive, device_->Allocate(bytes));
@@ -67,6 +72,8 @@ absl::Status NcclCommunicator::Exchange(int rank, Payload body, size_t bytes,
                             device_->Allocate(sizeof name));
   GOSSAMER_ASSIGN_OR_RETURN(operation_->receive_name,
                             device_->Allocate(sizeof name));
+  GOSSAMER_ASSIGN_OR_RETURN(operation_->landed_name,
+                            device_->AllocateHost(sizeof name));
   GOSSAMER_RETURN_IF_ERROR(
       device_->CopyIn(operation_->send_name.get(),
                       std::as_bytes(std::span(&operation_->name, 1))));
@@ -113,22 +120,24 @@ absl::StatusOr<std::optional<Payload>> NcclCommunicator::PollOperation() {
     operation_->enqueued = true;
     if (operation_->landing != nullptr) {
       GOSSAMER_RETURN_IF_ERROR(
-          device_->CopyOut(*operation_->landing, operation_->receive.get()));
+          device_->CopyOut({operation_->landing.get(), operation_->size},
+                           operation_->receive.get()));
       GOSSAMER_RETURN_IF_ERROR(device_->CopyOut(
-          std::as_writable_bytes(std::span(&operation_->landed_name, 1)),
+          {operation_->landed_name.get(), sizeof operation_->name},
           operation_->receive_name.get()));
     }
   }
   GOSSAMER_ASSIGN_OR_RETURN(const bool idle, device_->Idle());
   if (!idle) return std::nullopt;
-  if (operation_->name != operation_->landed_name &&
+  if (operation_->landed_name != nullptr &&
+      std::memcmp(operation_->landed_name.get(), &operation_->name,
+                  sizeof operation_->name) != 0 &&
       !SeededBug("nccl-any-name")) {
     return absl::DataLossError("the other end was at another exchange");
   }
-  const std::shared_ptr<std::vector<std::byte>> landed =
-      std::exchange(operation_, nullptr)->landing;
-  if (landed == nullptr) return Payload();
-  return Payload(*landed, landed);
+  const std::shared_ptr<Operation> done = std::exchange(operation_, nullptr);
+  if (done->landing == nullptr) return Payload();
+  return Payload({done->landing.get(), done->size}, done->landing);
 }
 
 void NcclCommunicator::End(NcclEvent why) {

@@ -118,9 +118,11 @@ TEST_P(FakeQueueTest, PinnedMemoryIsUsedAgainOnceItsCopyIsDone) {
 TEST_P(FakeQueueTest, AQueueWithoutMemorySaysSoAndDoesNothingMore) {
   const DeviceQueue queue = device_.queue();
   DeviceVector<float> small(queue, 10);
-  DeviceVector<float> large(queue, size_t{1} << 29);
+  DeviceVector<float> large(queue, size_t{1} << 29, "the moving average");
+  EXPECT_EQ(queue.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(queue.status().message(),
-              HasSubstr("2147483648 bytes of device memory"));
+              AllOf(HasSubstr("cuda:0: 2147.5 MB for the moving average"),
+                    HasSubstr("free of 1073.7 MB: out of memory")));
   EXPECT_EQ(large.size(), size_t{1} << 29);
   queue.Run(&DeviceKernels::axpy, 1.0f, small, large.span().first(10));
   EXPECT_THAT(small.ToHost(), Each(0.0f));

@@ -62,6 +62,7 @@ TEST(GpuChecks, AnEquippedMachineIsFine) {
   EXPECT_THAT(checks[0].found,
               HasSubstr("cuda:1 NVIDIA H100 (9.0), 79 GB free of 80 GB; "
                         "driver 580.65.06"));
+  EXPECT_THAT(checks[1].found, HasSubstr("--set resources.device=cuda"));
   EXPECT_EQ(checks[3].found, "NCCL 2.28.9");
   GpuFacts one = Equipped();
   one.gpus.pop_back();

@@ -43,6 +43,7 @@ class StatusCommandTest : public Cli {
       request.set_peer_id(id);
       request.set_boot_id(id);
       request.set_address(absl::StrCat("127.0.0.1:", id));
+      if (id == 2) request.set_device("machine/0000:3b:00.0/22809");
       grpc::ClientContext context;
       wire::RegisterResponse response;
       EXPECT_TRUE(stub_->Register(&context, request, &response).ok());
@@ -59,6 +60,19 @@ class StatusCommandTest : public Cli {
   TopologyServer server_;
   std::unique_ptr<wire::Topology::Stub> stub_;
 };
+
+TEST_F(StatusCommandTest, SaysWhichPeersAreOnGpus) {
+  const Result text = Run("status --topology " + address());
+  ASSERT_EQ(text.code, 0) << text.err;
+  EXPECT_THAT(text.out,
+              HasSubstr("peer 2: on a GPU, machine/0000:3b:00.0/22809\n"));
+  EXPECT_THAT(text.out, Not(HasSubstr("peer 1: on a GPU")));
+  const Result result = Run("status --json --topology " + address());
+  ASSERT_EQ(result.code, 0) << result.err;
+  const Json peers = Json::parse(result.out)["peers"];
+  EXPECT_EQ(peers[0]["device"], Json());
+  EXPECT_EQ(peers[1]["device"], "machine/0000:3b:00.0/22809");
+}
 
 TEST_F(StatusCommandTest, SaysWhatPeersHaveTold) {
   wire::HeartbeatRequest request;

@@ -62,6 +62,15 @@ TEST(ConfigKeys, TransportIsExplained) {
   EXPECT_THAT(transport->explanation, HasSubstr("from device to device"));
 }
 
+TEST(ConfigKeys, DeviceIsExplained) {
+  const auto device = FindConfigKey("resources.device");
+  ASSERT_TRUE(device.ok()) << device.status();
+  EXPECT_EQ(device->values, "auto, cpu, cuda, cuda:N");
+  EXPECT_EQ(device->fallback, "\"cpu\"");
+  EXPECT_THAT(device->explanation, AllOf(HasSubstr("resumed on another device"),
+                                         HasSubstr("repeats to the bit")));
+}
+
 TEST(ConfigKeys, HaveTypesValuesAndDefaults) {
   const auto codec = FindConfigKey("mixing.codec");
   ASSERT_TRUE(codec.ok()) << codec.status();
@@ -93,7 +102,7 @@ TEST(ConfigKeys, ListedNamesAreKnown) {
       EXPECT_THAT(message, Not(HasSubstr("known: "))) << set;
     }
   }
-  EXPECT_EQ(named, 10);
+  EXPECT_EQ(named, 11);
 }
 
 TEST(ConfigKeys, AreFoundByTheirLastNameWhereItIsTheOnlyOne) {

@@ -89,10 +89,23 @@ TEST(ParseRunConfig, AnOldSpellingIsAnsweredWithItsPlaceAndTheNewOne) {
 
 TEST(ParseRunConfig, TransportIsOneOfThree) {
   EXPECT_EQ(Parse("").transport(), "auto");
-  EXPECT_EQ(Parse("transport: \"nccl\"").transport(), "nccl");
+  EXPECT_EQ(
+      Parse("transport: \"nccl\" resources { device: \"cuda\" }").transport(),
+      "nccl");
   EXPECT_THAT(Error("transport: \"ncc\""),
               AllOf(StartsWith("f.textproto:1:1: transport is \"ncc\""),
                     HasSubstr("auto, grpc, nccl")));
+}
+
+TEST(ParseRunConfig, DeviceIsTheCpuUnlessAGpuIsAskedFor) {
+  EXPECT_EQ(Parse("").resources().device(), "cpu");
+  for (const std::string device : {"auto", "cpu", "cuda", "cuda:3"}) {
+    EXPECT_EQ(Parse("", {"resources.device=" + device}).resources().device(),
+              device);
+  }
+  EXPECT_THAT(Error("resources { device: \"gpu\" }"),
+              AllOf(StartsWith("f.textproto:1:13: resources.device is \"gpu\""),
+                    HasSubstr("write auto, cpu, cuda, or cuda:N")));
 }
 
 TEST(ParseRunConfig, PlaceIsTheKeysEvenIfTheNextTokenIsElsewhere) {
@@ -526,6 +539,46 @@ TEST(Validate, RangesAndNames) {
   EXPECT_THAT(Error("checkpoint { keep: 0 }"), HasSubstr("checkpoint.keep"));
 }
 
+TEST(Validate, WhatIsNotComputedOnAGpuIsRefusedThere) {
+  const std::string gpu = "resources { device: \"cuda\" } ";
+  for (const char* game : {"bilinear", "quadratic", "synthetic"}) {
+    const std::string text = absl::StrCat("game { ", game, " {} }");
+    EXPECT_THAT(Error(gpu + text),
+                AllOf(HasSubstr(absl::StrCat(
+                          "resources.device is cuda, but game ", game)),
+                      HasSubstr("take game gan, or set resources.device=cpu")));
+    // `auto` stays on the CPU then.
+    EXPECT_EQ(Parse(text, {"resources.device=auto"}).resources().device(),
+              "auto");
+  }
+  for (const char* algorithm : {"cp-oadam", "fedgan"}) {
+    EXPECT_THAT(Error(gpu + absl::StrCat("algorithm: \"", algorithm, "\"")),
+                AllOf(HasSubstr("averages in the host's memory"),
+                      HasSubstr("such as dp-oadam")))
+        << algorithm;
+  }
+  EXPECT_THAT(Error(gpu + "algorithm: \"datalens\""),
+              HasSubstr("resources.device is cuda, but game datalens"));
+  for (const Method* method : Methods()) {
+    RunConfig config;
+    config.set_algorithm(std::string(method->name));
+    ResolveRunConfig(config);
+    EXPECT_EQ(WhyOnHost(config).empty(), !method->centralized())
+        << method->name;
+  }
+}
+
+TEST(Validate, NcclNeedsAGpu) {
+  EXPECT_THAT(Error("transport: \"nccl\""),
+              AllOf(StartsWith("f.textproto:1:1: transport is nccl"),
+                    HasSubstr("set resources.device=cuda, or transport=auto")));
+  // The machine decides.
+  EXPECT_EQ(Parse("transport: \"nccl\" resources { device: \"auto\" }")
+                .resources()
+                .device(),
+            "auto");
+}
+
 TEST(Validate, CodecsAndOptionsThatAreGoneSayWhatToWrite) {
   EXPECT_THAT(Error("mixing { codec: \"squeeze-sign\" }"),
               HasSubstr("there is no codec \"squeeze-sign\": write "
@@ -553,6 +606,7 @@ TEST(ConfigurationHash, IsOfWhatPeersShare) {
                                           "edges: \"\" }")));
   // Peers on GPUs and peers in host memory train together.
   EXPECT_EQ(hash, ConfigurationHash(Parse("transport: \"grpc\"")));
+  EXPECT_EQ(hash, ConfigurationHash(Parse("resources { device: \"cuda:1\" }")));
   EXPECT_NE(hash, ConfigurationHash(Parse("seed: 2")));
   EXPECT_NE(hash, ConfigurationHash(Parse("mixing { gamma: 0.5 }")));
   EXPECT_NE(hash, ConfigurationHash(Parse("step { beta1: 0.4 }")));

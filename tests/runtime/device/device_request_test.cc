@@ -42,10 +42,11 @@ const CudaLibrary& Library() {
 }
 
 absl::StatusOr<ChosenDevice> Choose(std::string_view text,
-                                    const Machine& has = {}) {
+                                    const Machine& has = {},
+                                    uint64_t turn = 0) {
   machine = has;
   return ChooseDevice(
-      ParseDeviceRequest(text).value(),
+      ParseDeviceRequest(text).value(), turn,
       []() -> absl::StatusOr<const CudaLibrary*> { return &Library(); });
 }
 
@@ -59,7 +60,7 @@ TEST(DeviceRequestTest, TextsAreReadOrRefused) {
   using Request = DeviceRequest;
   EXPECT_EQ(ParseDeviceRequest("auto").value(), Request{Request::kAuto});
   EXPECT_EQ(ParseDeviceRequest("cpu").value(), Request{Request::kCpu});
-  EXPECT_EQ(ParseDeviceRequest("cuda").value(), (Request{Request::kCuda, 0}));
+  EXPECT_EQ(ParseDeviceRequest("cuda").value(), Request{Request::kCuda});
   EXPECT_EQ(ParseDeviceRequest("cuda:7").value(), (Request{Request::kCuda, 7}));
   for (const char* bad : {"", "gpu", "CUDA", "cuda:", "cuda:-1", "cuda:x",
                           "cuda:1x", "cuda:01", "cuda: 1", "cuda:+1",
@@ -73,7 +74,7 @@ TEST(DeviceRequestTest, TextsAreReadOrRefused) {
 }
 
 TEST(DeviceRequestTest, TheCpuNeedsNoLibrary) {
-  const auto chosen = ChooseDevice({DeviceRequest::kCpu},
+  const auto chosen = ChooseDevice({DeviceRequest::kCpu}, /*turn=*/0,
                                    []() -> absl::StatusOr<const CudaLibrary*> {
                                      ADD_FAILURE() << "opened";
                                      return absl::UnknownError("");
@@ -92,6 +93,17 @@ TEST(DeviceRequestTest, AGpuIsTakenWhereThereIsOne) {
   }
   EXPECT_EQ(Choose("cuda:1")->device, (Device{Device::kCuda, 1}));
   EXPECT_TRUE(Choose("cuda", {.driver = 13010}).ok());
+}
+
+TEST(DeviceRequestTest, TurnsAreSpreadUnlessANumberIsAskedFor) {
+  const Machine three = {.devices = 3};
+  for (const uint64_t turn : {0, 1, 2, 3, 8}) {
+    const Device own = {Device::kCuda, static_cast<int>(turn % 3)};
+    EXPECT_EQ(Choose("auto", three, turn)->device, own) << turn;
+    EXPECT_EQ(Choose("cuda", three, turn)->device, own) << turn;
+    EXPECT_EQ(Choose("cuda:2", three, turn)->device,
+              (Device{Device::kCuda, 2}));
+  }
 }
 
 TEST(DeviceRequestTest, WhatIsMissingIsNamed) {

@@ -158,15 +158,21 @@ TEST(PeerCheckpointTest, AFleetResumesOnAnotherDevice) {
   EXPECT_EQ(hashes[0], hashes[1]);
 }
 
+// Rank 1 is on the device, the others are on the host.
+SimFleetOptions OneOnDevice(FakeDevice* device) {
+  SimFleetOptions o = Options(nullptr, "innov-int4");
+  o.game = [device, host = o.game](int rank) -> std::unique_ptr<Game> {
+    if (rank != 1) return host(rank);
+    return std::make_unique<FakeDeviceGame>(device, host(rank));
+  };
+  return o;
+}
+
 TEST(PeerFailureTest, APeerWhoseDeviceVanishesEndsWithTheReason) {
   FakeDevice device;
-  SimFleetOptions o = Options(nullptr, "innov-int4");
+  SimFleetOptions o = OneOnDevice(&device);
   o.peer.rounds = 2000;
   o.peer.liveness_limit = absl::Seconds(2);
-  o.game = [&device, host = o.game](int rank) -> std::unique_ptr<Game> {
-    if (rank != 1) return host(rank);
-    return std::make_unique<FakeDeviceGame>(&device, host(rank));
-  };
   SimFleet fleet(o);
   fleet.Start();
   fleet.loop().RunUntil([&] { return fleet.peer(1).round() > 5; },
@@ -175,6 +181,67 @@ TEST(PeerFailureTest, APeerWhoseDeviceVanishesEndsWithTheReason) {
   fleet.Run(absl::Minutes(1));
   EXPECT_THAT(std::string(fleet.StatusOf(1).message()),
               testing::HasSubstr("Xid 79"));
+}
+
+TEST(PeerFailureTest, TheOthersGoOn) {
+  FakeDevice device;
+  SimFleetOptions o = OneOnDevice(&device);
+  o.peer.rounds = 2000;
+  o.peer.deadline = {DeadlinePolicy::Kind::kFixed, absl::Milliseconds(50)};
+  SimFleet fleet(o);
+  fleet.Start();
+  fleet.loop().RunUntil([&] { return fleet.peer(1).round() > 5; },
+                        absl::Minutes(1));
+  device.Vanish("Xid 79: GPU has fallen off the bus");
+  fleet.loop().RunFor(absl::Seconds(5));
+  EXPECT_THAT(std::string(fleet.StatusOf(1).message()),
+              testing::HasSubstr("Xid 79"));
+  for (const int rank : {0, 2, 3}) {
+    EXPECT_GT(fleet.peer(rank).round(), 30u) << fleet.StatusOf(rank);
+  }
+}
+
+TEST(PeerFailureTest, ARunGoesOnOnTheHostFromItsCheckpoint) {
+  SimFleetOptions host = Options(nullptr, "innov-int4");
+  host.peer.rounds = 60;
+  const uint64_t whole = HashOf(host);
+  const TemporaryFolder folder;
+  FakeDevice device;
+  {
+    SimFleetOptions o = OneOnDevice(&device);
+    o.peer.rounds = 60;
+    o.peer.checkpoint_every = 10;
+    o.checkpoints = folder.path();
+    SimFleet fleet(o);
+    fleet.Start();
+    fleet.loop().RunUntil([&] { return fleet.peer(1).round() > 35; },
+                          absl::Minutes(1));
+    device.Vanish("Xid 79: GPU has fallen off the bus");
+    fleet.loop().RunUntil([&] { return !fleet.StatusOf(1).ok(); },
+                          absl::Minutes(1));
+    EXPECT_LT(fleet.peer(1).round(), 60u);
+  }
+  const CheckpointStore store(folder.path() + "/peer-1", 2);
+  ASSERT_FALSE(store.Rounds().empty());
+  host.checkpoints = folder.path();
+  host.resume_round = store.Rounds().front();
+  host.boot = 2;
+  EXPECT_EQ(HashOf(host), whole);
+}
+
+TEST(PeerFailureTest, ADeviceThatIsFullNamesTheBufferAndItsSize) {
+  // Enough for the game and the optimizer, but not for the edges.
+  FakeDevice device({.memory = 300'000});
+  SimFleetOptions o = OneOnDevice(&device);
+  o.peer.liveness_limit = absl::Seconds(2);
+  SimFleet fleet(o);
+  EXPECT_FALSE(fleet.Run(absl::Minutes(1)));
+  const absl::Status status = fleet.StatusOf(1);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_THAT(std::string(status.message()),
+              testing::MatchesRegex("cuda:0: [0-9.]+ kB for a payload, with "
+                                    "[0-9.]+ kB free of 300.0 kB: "
+                                    "out of memory"));
 }
 
 }  // namespace
