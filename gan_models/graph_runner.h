@@ -30,7 +30,7 @@ class GraphRunner {
     // may do.
     int warm_ups = 3;
     // Is told why a capture has failed; from then on every run enqueues.
-    std::function<void(const std::string&)> on_failure;
+    std::function<void(const std::string&)> on_failure = {};
   };
   GraphRunner(DeviceQueue queue, Options options);
 

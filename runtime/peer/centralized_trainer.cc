@@ -81,8 +81,10 @@ void CentralizedTrainer::BeginGradient() {
   // A gradient that the compressor would keep in its memory is looked at first:
   // what is not finite would never leave it.
   const uint64_t step = parts_.state->steps();
+  const int rank = parts_.views->rank();
+  parts_.step->Expect(parts_.runner->KeyOf(rank, 1));
   absl::StatusOr<Losses> losses =
-      parts_.step->Gradient(step, parts_.runner->KeyOf(parts_.views->rank()));
+      parts_.step->Gradient(step, parts_.runner->KeyOf(rank));
   if (losses.ok() && !all_reducer_.Takes(parts_.game->gradients())) {
     losses = absl::DataLossError(
         "a value of the gradient is not finite or beyond 2^100: no memory of "
