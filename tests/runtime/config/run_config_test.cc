@@ -521,6 +521,10 @@ TEST(Validate, RangesAndNames) {
   EXPECT_THAT(Error("mixing { gamma: nan }"), HasSubstr("between 0 and 1"));
   EXPECT_THAT(Error("mixing { liveness_limit: \"-1s\" }"),
               HasSubstr("a duration above 0"));
+  EXPECT_THAT(Error("step { precision: \"fp8\" }"),
+              HasSubstr("step.precision is \"fp8\""));
+  EXPECT_THAT(Error("step { precision: \"bf16\" } game { bilinear {} }"),
+              HasSubstr("only the networks of game gan have a choice"));
   EXPECT_THAT(Error("name: \"../up\""), HasSubstr("letters, digits"));
   EXPECT_THAT(Error("name: \"a/b\""), HasSubstr("letters, digits"));
   EXPECT_THAT(Error("checkpoint { keep: 0 }"), HasSubstr("checkpoint.keep"));
