@@ -59,7 +59,7 @@ TEST(ParseRunConfig, MisspeltKeyHasAPlaceAndASuggestion) {
       "f.textproto:1:6: there is no key \"learning_rate_of_the_generator\" "
       "in step; known: optimizer, generator_learning_rate, "
       "discriminator_learning_rate, beta1, beta2, decay_from_round, "
-      "gradient_clip, n_critic, steps_per_round");
+      "gradient_clip, n_critic, steps_per_round, precision");
 }
 
 TEST(ParseRunConfig, AnOldSpellingIsAnsweredWithItsPlaceAndTheNewOne) {
