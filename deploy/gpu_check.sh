@@ -55,7 +55,8 @@ if [ -n "$pack" ]; then
 fi
 
 python=${PYTHON:-python3}
-# Where torch and the libraries of its CUDA half lie, if this Python has them.
+# The folder of torch and of the libraries of its CUDA half, if this Python has
+# them.
 site=$("$python" -c 'import importlib.util, os
 spec = importlib.util.find_spec("torch")
 print(os.path.dirname(os.path.dirname(spec.origin)) if spec else "")')

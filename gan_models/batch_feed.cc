@@ -14,7 +14,7 @@ size_t ExampleSize(const Dataset& data) {
   return size;
 }
 
-// What a device reads at once begins at such an address.
+// Every part of a batch begins at an address from which a device reads fast.
 size_t Aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 template <typename T>

@@ -61,7 +61,8 @@ class GanGame : public Game {
   uint64_t drawn_ahead() const { return feed_.expected(); }
 
  private:
-  // What a step leaves for the host: losses, and whether gradients are finite.
+  // The part of a step's results that the host sees: losses, and whether
+  // gradients are finite.
   struct Outcome {
     Losses losses;
     bool finite = true;

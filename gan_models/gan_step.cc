@@ -17,6 +17,21 @@ void Clear(const TorchQueue& queue, DeviceSpan<float> values) {
   queue.View(values, {static_cast<int64_t>(values.size)}).zero_();
 }
 
+// Gradients flow through a network, but into none of its parameters, while this
+// lives: also if libtorch throws.
+class Frozen {
+ public:
+  explicit Frozen(Network& network) : tensors_(network.tensors()) {
+    tensors_.SetTrainable(false);
+  }
+  Frozen(const Frozen&) = delete;
+  Frozen& operator=(const Frozen&) = delete;
+  ~Frozen() { tensors_.SetTrainable(true); }
+
+ private:
+  TensorTable& tensors_;
+};
+
 }  // namespace
 
 GanStep::GanStep(Network& generator, Network& discriminator,
@@ -92,12 +107,11 @@ void GanStep::Run(Players players, const GanBatch& batch) const {
   }
   // The second pass would otherwise add the generator's loss to the
   // discriminator's gradients.
-  discriminator_.tensors().SetTrainable(false);
+  const Frozen frozen(discriminator_);
   const at::Tensor loss = GeneratorLoss(
       options_.loss,
       Forward(discriminator_, fake, fake_labels, Normalization{}));
   loss.backward();
-  discriminator_.tensors().SetTrainable(true);
   SetLoss(Player::kGenerator, loss);
 }
 

@@ -14,7 +14,7 @@ namespace gossamer {
 
 class GraphMemory {
  public:
-  // What torch takes from here on for work of `stream` is of the pool.
+  // Memory that torch takes from here on for work of `stream` is of the pool.
   GraphMemory(int device, DeviceStream* stream);
   GraphMemory(const GraphMemory&) = delete;
   GraphMemory& operator=(const GraphMemory&) = delete;

@@ -7,9 +7,12 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "gan_models/compute.h"
 #include "gan_models/data/cifar_files.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -18,9 +21,11 @@
 namespace gossamer {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::Lt;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 class Statistics : public StateVisitor {
@@ -176,6 +181,18 @@ TEST_F(GanOnDeviceTest, ADeviceThatVanishesIsTheReason) {
   const auto result = game->Gradient(Players::kBoth, RngKey(2));
   EXPECT_EQ(result.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(result.status().message()), HasSubstr("Xid 79"));
+}
+
+TEST(GuardTorchTest, MemoryThatADeviceLacksSaysWhatToLower) {
+  const absl::Status status = GuardTorch([]() -> absl::Status {
+    throw std::runtime_error(
+        "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total "
+        "capacity of 79.10 GiB\nException raised from malloc");
+  });
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("2.00 GiB"), HasSubstr("game.gan.batch"),
+                    Not(HasSubstr("Exception raised"))));
 }
 
 }  // namespace

@@ -230,7 +230,7 @@ int Main(int argc, char** argv) {
   const std::vector<double> updated = Times(steps, [&](int i) {
     local->Expect(key.Fold(i + 1));
     OrExit(local->Run(i, 1, key.Fold(i)), kFailed);
-    // Whatever the optimizer has enqueued is part of the step.
+    // The optimizer's work is part of the step, and only enqueued so far.
     if (const absl::Status waited = queue.Wait(); !waited.ok()) {
       OrExit<int>(waited, kFailed);
     }

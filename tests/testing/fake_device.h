@@ -62,7 +62,7 @@ class FakeDevice {
   Counts counts() const;
   void ResetCounts();
   // Enqueues work of the device's own, as the kernels of a game are: it may
-  // touch the memory.  Where a stream captures, the work is of that stream.
+  // touch the memory.  The work is of the stream that captures, if one does.
   void Launch(std::function<void()> work);
   // Pieces of work that are not done.
   size_t pending() const;
