@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "gan_models/gan_spec.h"
 #include "gmock/gmock.h"
@@ -30,7 +31,9 @@ GanSpec Spec() {
   return spec;
 }
 
-SimFleetOptions Options(FakeDevice* device) {
+// `made` keeps the games in the order of ranks.
+SimFleetOptions Options(FakeDevice* device,
+                        std::vector<GanGame*>* made = nullptr) {
   SimFleetOptions o;
   o.peers = kPeers;
   o.codec = "innov-int4";
@@ -38,8 +41,10 @@ SimFleetOptions Options(FakeDevice* device) {
   o.peer.overlap_steps = 1;
   o.step.generator = {.name = "oadam", .learning_rate = 0.002};
   o.step.discriminator = o.step.generator;
-  o.game = [device](int rank) -> std::unique_ptr<Game> {
-    return GanOn(device, Spec(), rank, kPeers, 5, {.warm_ups = 2});
+  o.game = [device, made](int rank) -> std::unique_ptr<Game> {
+    auto game = GanOn(device, Spec(), rank, kPeers, 5, {.warm_ups = 2});
+    if (made != nullptr) made->push_back(game.get());
+    return game;
   };
   return o;
 }
@@ -58,7 +63,8 @@ TEST(PeerWithGanOnDeviceTest, AFleetHasTheBitsOfTheHost) {
 
 TEST(PeerWithGanOnDeviceTest, XNeverCrossesInARound) {
   FakeDevice device;
-  SimFleet fleet(Options(&device));
+  std::vector<GanGame*> games;
+  SimFleet fleet(Options(&device, &games));
   device.ResetCounts();
   fleet.Start();
   // Before the last round, behind which the state is taken for a checkpoint.
@@ -66,6 +72,8 @@ TEST(PeerWithGanOnDeviceTest, XNeverCrossesInARound) {
                         absl::Hours(1));
   const FakeDevice::Counts counts = device.counts();
   EXPECT_GT(counts.replays, 0u);
+  // All but a peer's first batch were drawn while the device computed.
+  EXPECT_GE(games[0]->drawn_ahead(), 9u);
   // Encoded payloads are an eighth of the smaller player, a batch is less.
   const size_t smaller = sizeof(float) * 8000;
   EXPECT_THAT(counts.to_host, Each(Lt(smaller)));
