@@ -30,9 +30,16 @@ auto GuardTorch(Work work) -> decltype(work()) {
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError("out of memory in libtorch");
   } catch (const std::exception& e) {
-    const std::string what = e.what();
-    return absl::InternalError(
-        absl::StrCat("libtorch: ", what.substr(0, what.find('\n'))));
+    std::string what = e.what();
+    what = absl::StrCat("libtorch: ", what.substr(0, what.find('\n')));
+    // A device's memory has no exception that is known without its library.
+    if (what.find("out of memory") != std::string::npos) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(what,
+                       " (lower game.gan.batch or game.gan.width, or take "
+                       "step.precision bf16)"));
+    }
+    return absl::InternalError(what);
   }
 }
 

@@ -1,12 +1,14 @@
 #include "gan_models/gan_game.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
+#include "algorithms/kernels/host_copy.h"
 #include "gan_models/compute.h"
 
 namespace gossamer {
@@ -25,107 +27,123 @@ GanGame::GanGame(std::unique_ptr<Network> generator,
                  std::unique_ptr<Network> discriminator,
                  std::shared_ptr<const Dataset> data, const Options& options,
                  int latent, uint64_t seed,
-                 std::unique_ptr<Evaluator> evaluator)
+                 std::unique_ptr<Evaluator> evaluator, const TorchQueue& torch)
     : generator_(std::move(generator)),
       discriminator_(std::move(discriminator)),
-      data_(std::move(data)),
+      torch_(torch),
       threads_(options.threads),
       layout_(Concatenate(*generator_, *discriminator_)),
-      parameters_(layout_.size()),
-      gradients_(layout_.size()),
-      statistics_(generator_->tensors().statistic_count() +
-                  discriminator_->tensors().statistic_count()),
+      parameters_(queue(), layout_.size(), "the parameters"),
+      gradients_(queue(), layout_.size(), "the gradients"),
+      statistics_(queue(), generator_->tensors().statistic_count() +
+                               discriminator_->tensors().statistic_count()),
+      before_(queue(), statistics_.size()),
+      losses_(queue(), 2),
+      outside_(queue(), 1),
       step_(*generator_, *discriminator_,
-            {data_->example_shape().begin(), data_->example_shape().end()},
-            latent, GradientsOf(Player::kGenerator),
-            GradientsOf(Player::kDiscriminator), options.step),
+            {data->example_shape().begin(), data->example_shape().end()},
+            latent,
+            {.generator_gradients = GradientsOf(Player::kGenerator),
+             .discriminator_gradients = GradientsOf(Player::kDiscriminator),
+             .losses = losses_},
+            options.step, torch_),
+      feed_(queue(), std::move(data),
+            {.batch = options.step.batch,
+             .latent = latent,
+             .mixtures = step_.needs_mixtures(),
+             .labels = generator_->conditional()}),
+      runner_(queue(), options.graphs),
       evaluator_(std::move(evaluator)) {
-  const auto batch = static_cast<size_t>(options.step.batch);
-  size_t example = 1;
-  for (int64_t d : data_->example_shape()) example *= d;
-  real_.resize(example * batch);
-  latents_.resize(static_cast<size_t>(latent) * batch);
-  if (step_.needs_mixtures()) mixtures_.resize(batch);
-  if (generator_->conditional()) {
-    real_labels_.resize(batch);
-    fake_labels_.resize(batch);
-  }
-
-  // Values are drawn before the tensors become views of them.
+  // Values are drawn on the host, and before the tensors become views of them.
+  std::vector<float> drawn(layout_.size()), counted(statistics_.size());
   Network* const networks[] = {generator_.get(), discriminator_.get()};
   const Player players[] = {Player::kGenerator, Player::kDiscriminator};
-  std::span<float> statistics = statistics_;
+  size_t statistic = 0;
   for (size_t i = 0; i < 2; ++i) {
     TensorTable& table = networks[i]->tensors();
     const Extent extent = layout_.extent(players[i]);
-    const auto parameters =
-        std::span(parameters_).subspan(extent.offset, extent.size);
-    const auto own = statistics.first(table.statistic_count());
-    statistics = statistics.subspan(own.size());
-    table.Initialize(seed, parameters);
-    table.InitializeStatistics(own);
-    table.Bind(parameters, GradientsOf(players[i]), own);
+    const size_t own = table.statistic_count();
+    table.Initialize(seed,
+                     std::span(drawn).subspan(extent.offset, extent.size));
+    table.InitializeStatistics(std::span(counted).subspan(statistic, own));
+    table.Bind(parameters_.span().subspan(extent.offset, extent.size),
+               GradientsOf(players[i]),
+               statistics_.span().subspan(statistic, own), torch_);
+    statistic += own;
   }
+  parameters_.CopyFrom(drawn);
+  statistics_.CopyFrom(counted);
 }
 
-std::span<float> GanGame::GradientsOf(Player player) {
+GanGame::~GanGame() { queue().Wait().IgnoreError(); }
+
+DeviceSpan<float> GanGame::GradientsOf(Player player) {
   const Extent extent = layout_.extent(player);
-  return std::span(gradients_).subspan(extent.offset, extent.size);
+  return gradients_.span().subspan(extent.offset, extent.size);
 }
 
-GanBatch GanGame::Draw(RngKey key) {
-  data_->FillBatch(key.Fold("data"), real_, real_labels_);
-  key.Fold("latent").FillGaussian(latents_);
-  const RngKey penalty = key.Fold("penalty");
-  for (size_t i = 0; i < mixtures_.size(); ++i) {
-    // Gulrajani et al., NeurIPS 2017: one point on the line between each pair
-    // of a real and a fake example.
-    mixtures_[i] = static_cast<float>(penalty.Uniform(i));
-  }
-  const RngKey labels = key.Fold("labels");
-  const auto classes = static_cast<uint64_t>(data_->class_names().size());
-  for (size_t i = 0; i < fake_labels_.size(); ++i) {
-    // All classes alike, as published, whatever share of them this peer has.
-    fake_labels_[i] = static_cast<int64_t>(labels.Below(classes, i));
-  }
-  return {.real = real_,
-          .latents = latents_,
-          .real_labels = real_labels_,
-          .fake_labels = fake_labels_,
-          .mixtures = mixtures_};
+DeviceSpan<const float> GanGame::Computed(Players players) const {
+  if (players == Players::kBoth) return gradients_;
+  const Extent extent = layout_.extent(Player::kDiscriminator);
+  return gradients_.span().subspan(extent.offset, extent.size);
 }
 
 absl::StatusOr<Losses> GanGame::Gradient(Players players, RngKey key) {
   // A game may be called from another thread each time.
   UseThreads(threads_);
-  // Kept so that a failed step leaves them as they were: BatchNorm has changed
-  // them by then.
-  const std::vector<float> statistics = statistics_;
-  absl::StatusOr<Losses> losses = GuardTorch([&]() -> absl::StatusOr<Losses> {
-    return step_.Run(players, Draw(key));
-  });
-  absl::Status status = losses.status();
-  if (status.ok()) status = CheckFinite(players, *losses);
-  if (!status.ok()) {
-    std::copy(statistics.begin(), statistics.end(), statistics_.begin());
-    // A step of one player leaves the other's extent, and all-reduces take all.
-    std::ranges::fill(gradients_, 0.0f);
-    return status;
-  }
-  return losses;
+  if (statistics_.size() > 0) queue().Copy(statistics_, before_.span());
+  absl::StatusOr<Outcome> outcome = Step(players, key);
+  absl::Status status = outcome.status();
+  if (status.ok()) status = CheckFinite(players, *outcome);
+  if (status.ok()) return outcome->losses;
+  if (statistics_.size() > 0) queue().Copy(before_, statistics_.span());
+  // A step of one player leaves the other's extent, and all-reduces take all.
+  gradients_.Clear();
+  return status;
 }
 
-absl::Status GanGame::CheckFinite(Players players, const Losses& losses) const {
+absl::StatusOr<GanGame::Outcome> GanGame::Step(Players players, RngKey key) {
+  const GanBatch& batch = feed_.Take(key);
+  const auto work = [this, players, &batch] { step_.Run(players, batch); };
+  // Shapes are those of the game, so who steps is all that differs.
+  GOSSAMER_RETURN_IF_ERROR(runner_.Run(
+      static_cast<uint64_t>(players), [&] { return torch_.Enqueue(work); },
+      [&] { return torch_.Capture(work); }));
+  if (queue().on_host()) {
+    const std::span<const float> losses = HostSpan(losses_.span());
+    return Outcome{{.generator = losses[0], .discriminator = losses[1]}};
+  }
+  outside_.Clear();
+  queue().Run(&DeviceKernels::all_within, std::numeric_limits<float>::max(),
+              Computed(players), outside_.span().data);
+  const Readback<float> losses(queue(), losses_);
+  const Readback<uint32_t> outside(queue(), outside_);
+  // The next batch is drawn while the device computes.
+  if (expected_) feed_.Expect(*std::exchange(expected_, std::nullopt));
+  GOSSAMER_RETURN_IF_ERROR(queue().Wait());
+  GOSSAMER_RETURN_IF_ERROR(torch_.TakeLateError());
+  return Outcome{{.generator = losses[0], .discriminator = losses[1]},
+                 outside[0] == 0};
+}
+
+absl::Status GanGame::CheckFinite(Players players,
+                                  const Outcome& outcome) const {
   const bool both = players == Players::kBoth;
-  const size_t begin = both ? 0 : layout_.extent(Player::kDiscriminator).offset;
+  const Losses& losses = outcome.losses;
   // Gradients first: the first tensor that is not finite says more than a loss
-  // does.
-  for (size_t i = begin; i < gradients_.size(); ++i) {
-    if (!std::isfinite(gradients_[i])) {
-      return absl::DataLossError(absl::StrCat(
-          "the gradient of ", layout_.At(i).name,
-          " is not finite (losses: ", losses.generator, " generator, ",
-          losses.discriminator, " discriminator)"));
+  // does.  A device has looked already, and its values come only if one is not.
+  if (queue().on_host() || !outcome.finite) {
+    const size_t begin =
+        both ? 0 : layout_.extent(Player::kDiscriminator).offset;
+    const HostCopy<float> copy(queue(), Computed(players));
+    const std::span<const float> gradients = copy.span();
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      if (!std::isfinite(gradients[i])) {
+        return absl::DataLossError(absl::StrCat(
+            "the gradient of ", layout_.At(begin + i).name,
+            " is not finite (losses: ", losses.generator, " generator, ",
+            losses.discriminator, " discriminator)"));
+      }
     }
   }
   if (!std::isfinite(losses.discriminator)) {
@@ -140,16 +158,27 @@ absl::Status GanGame::CheckFinite(Players players, const Losses& losses) const {
 }
 
 void GanGame::VisitState(StateVisitor& visitor) {
+  // Of a device the visitor sees one copy of all, which goes back as it leaves
+  // it.
+  std::vector<float> copy;
+  std::span<float> all;
+  if (queue().on_host()) {
+    all = HostSpan(statistics_.span());
+  } else {
+    copy = statistics_.ToHost();
+    all = copy;
+  }
   size_t offset = 0;
   for (const Network* network : {generator_.get(), discriminator_.get()}) {
     for (const Segment& s : network->tensors().statistics()) {
       const auto size = static_cast<size_t>(s.shape[0]);
       // By layer and under its name: a checkpoint that is read by another model
       // then names what does not fit.
-      visitor.Floats(s.name, std::span(statistics_).subspan(offset, size));
+      visitor.Floats(s.name, all.subspan(offset, size));
       offset += size;
     }
   }
+  if (!queue().on_host()) statistics_.CopyFrom(copy);
 }
 
 }  // namespace gossamer

@@ -7,17 +7,22 @@
 #define GOSSAMER_GAN_MODELS_GAN_GAME_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <span>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "algorithms/game/game.h"
+#include "algorithms/kernels/device_queue.h"
+#include "gan_models/batch_feed.h"
 #include "gan_models/data/dataset.h"
 #include "gan_models/gan_step.h"
+#include "gan_models/graph_runner.h"
 #include "gan_models/networks/network.h"
+#include "gan_models/torch_queue.h"
 
 namespace gossamer {
 
@@ -29,37 +34,59 @@ class GanGame : public Game {
   struct Options {
     GanStep::Options step;
     int threads = 1;
+    GraphRunner::Options graphs;
   };
-  // Draws the first parameters from `seed`.  `evaluator` may be null.
+  // Draws the first parameters from `seed`; the vectors lie on the device of
+  // `torch`.  `evaluator` may be null.
   GanGame(std::unique_ptr<Network> generator,
           std::unique_ptr<Network> discriminator,
           std::shared_ptr<const Dataset> data, const Options& options,
-          int latent, uint64_t seed, std::unique_ptr<Evaluator> evaluator);
+          int latent, uint64_t seed, std::unique_ptr<Evaluator> evaluator,
+          const TorchQueue& torch = TorchQueue::Host());
+  // Work that is enqueued refers to its parts.
+  ~GanGame() override;
 
   const ParameterLayout& layout() const override { return layout_; }
+  const DeviceQueue& queue() const override { return torch_.queue(); }
   DeviceSpan<float> device_parameters() override { return parameters_; }
   DeviceSpan<const float> device_gradients() const override {
     return gradients_;
   }
+  // Blocks until a device has computed.
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override;
+  void Expect(RngKey key) override { expected_ = key; }
   void VisitState(StateVisitor& visitor) override;
   Evaluator* evaluator() override { return evaluator_.get(); }
+  // Batches that were drawn while the step before was computed.
+  uint64_t drawn_ahead() const { return feed_.expected(); }
 
  private:
-  // Draws a batch into the storage below.
-  GanBatch Draw(RngKey key);
-  absl::Status CheckFinite(Players players, const Losses& losses) const;
-  std::span<float> GradientsOf(Player player);
+  // The part of a step's results that the host sees: losses, and whether
+  // gradients are finite.
+  struct Outcome {
+    Losses losses;
+    bool finite = true;
+  };
+  absl::StatusOr<Outcome> Step(Players players, RngKey key);
+  absl::Status CheckFinite(Players players, const Outcome& outcome) const;
+  // The gradients that a step of these players has computed.
+  DeviceSpan<const float> Computed(Players players) const;
+  DeviceSpan<float> GradientsOf(Player player);
 
   const std::unique_ptr<Network> generator_, discriminator_;
-  const std::shared_ptr<const Dataset> data_;
+  const TorchQueue torch_;
   const int threads_;
   ParameterLayout layout_;
-  std::vector<float> parameters_, gradients_;
-  std::vector<float> statistics_;  // the generator's, then the discriminator's
-  std::vector<float> real_, latents_, mixtures_;  // a batch's storage
-  std::vector<int64_t> real_labels_, fake_labels_;
+  DeviceVector<float> parameters_, gradients_;
+  // The generator's, then the discriminator's; and those before the step, since
+  // one that fails leaves them as they were.
+  DeviceVector<float> statistics_, before_;
+  DeviceVector<float> losses_;
+  DeviceVector<uint32_t> outside_;  // 1: a gradient is not finite
   const GanStep step_;
+  BatchFeed feed_;
+  GraphRunner runner_;
+  std::optional<RngKey> expected_;
   const std::unique_ptr<Evaluator> evaluator_;
 };
 

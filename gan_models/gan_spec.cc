@@ -9,12 +9,14 @@ constexpr std::string_view kData[] = {
 constexpr std::string_view kModels[] = {"up", "wgan-gp-resnet", "dcgan",
                                         "sagan", "mlp"};
 constexpr std::string_view kLosses[] = {"wgan-gp", "hinge", "non-saturating"};
+constexpr std::string_view kPrecisions[] = {"float32", "bf16"};
 
 }  // namespace
 
 std::span<const std::string_view> DataNames() { return kData; }
 std::span<const std::string_view> ModelNames() { return kModels; }
 std::span<const std::string_view> LossNames() { return kLosses; }
+std::span<const std::string_view> PrecisionNames() { return kPrecisions; }
 
 bool IsConditional(std::string_view model) { return model == "sagan"; }
 
@@ -64,6 +66,7 @@ Problems ProblemsOf(const GanSpec& spec) {
   Problems problems =
       ProblemsOfNetwork(spec.model, spec.width, spec.latent, spec.resolution);
   problems.OneOf("loss", spec.loss, LossNames());
+  problems.OneOf("precision", spec.precision, PrecisionNames());
   // Statistics of a batch, and the penalty's interpolation, need two.
   problems.Range("batch", spec.batch, 2, 4096);
   problems.NotNegative("gradient_penalty", spec.gradient_penalty);

@@ -37,6 +37,10 @@ struct GanSpec {
   // Whether one backward pass of the discriminator serves both players, where
   // the loss allows it.
   bool one_backward = true;
+  std::string precision = "float32";  // of PrecisionNames
+  // Whether a device replays a step that it has captured.  It then has the same
+  // bits as one that is enqueued.
+  bool graphs = true;
   int evaluation_samples = 1024;  // generated examples in a score
   DataSpec data;
 };
@@ -46,6 +50,7 @@ inline constexpr int kMostThreads = 1024;
 std::span<const std::string_view> DataNames();
 std::span<const std::string_view> ModelNames();
 std::span<const std::string_view> LossNames();
+std::span<const std::string_view> PrecisionNames();
 
 bool IsConditional(std::string_view model);
 // The number of classes that are chosen, of the data set's if none is named; 0

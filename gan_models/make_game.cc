@@ -1,5 +1,7 @@
 #include "gan_models/make_game.h"
 
+#include <cstdio>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,21 +11,29 @@
 #include "gan_models/gan_game.h"
 #include "gan_models/losses.h"
 #include "gan_models/networks/network.h"
+#include "gan_models/precision.h"
+#include "gan_models/torch_queue.h"
 
 namespace gossamer {
+namespace {
+
+void SayThatStepsAreEager(const std::string& why) {
+  std::fprintf(stderr, "steps run without a CUDA graph, which is slower: %s\n",
+               why.c_str());
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Game>> MakeGan(const GanSpec& spec, int rank,
                                               int peers, uint64_t seed,
                                               int threads,
                                               const DeviceQueue& queue) {
-  if (!queue.on_host()) {
-    return absl::UnimplementedError(
-        "networks train on the host alone; set resources.device=cpu");
-  }
   Problems problems = ProblemsOf(spec);
   problems.Range("threads", threads, 1, kMostThreads);
   GOSSAMER_RETURN_IF_ERROR(problems.ToStatus());
   GOSSAMER_ASSIGN_OR_RETURN(const Loss loss, ParseLoss(spec.loss));
+  GOSSAMER_ASSIGN_OR_RETURN(const Precision precision,
+                            ParsePrecision(spec.precision));
   GOSSAMER_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
                             Dataset::Open(spec.data, rank, peers, seed));
   const auto classes = static_cast<int>(data->class_names().size());
@@ -50,14 +60,21 @@ absl::StatusOr<std::unique_ptr<Game>> MakeGan(const GanSpec& spec, int rank,
   GOSSAMER_ASSIGN_OR_RETURN(
       auto evaluator,
       GanEvaluator::Create(network, data, spec.evaluation_samples, threads));
-  return std::make_unique<GanGame>(
+  GOSSAMER_ASSIGN_OR_RETURN(const TorchQueue torch, TorchQueue::Open(queue));
+  auto game = std::make_unique<GanGame>(
       std::move(generator), std::move(discriminator), std::move(data),
       GanGame::Options{.step = {.loss = loss,
                                 .gradient_penalty = spec.gradient_penalty,
                                 .batch = spec.batch,
-                                .one_backward = spec.one_backward},
-                       .threads = threads},
-      spec.latent, seed, std::move(evaluator));
+                                .one_backward = spec.one_backward,
+                                .precision = precision},
+                       .threads = threads,
+                       .graphs = {.graphs = spec.graphs,
+                                  .on_failure = SayThatStepsAreEager}},
+      spec.latent, seed, std::move(evaluator), torch);
+  // Memory that the device lacks is missing here.
+  GOSSAMER_RETURN_IF_ERROR(queue.status());
+  return game;
 }
 
 }  // namespace gossamer

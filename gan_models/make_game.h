@@ -18,8 +18,9 @@ namespace gossamer {
 // parameters (a function of `seed`); each image is in exactly one shard.  The
 // game trains on the device of `queue`.
 // Errors: kInvalidArgument (the spec's problems), kNotFound (a data file,
-// saying how to make it), kDataLoss (truncated or wrong-size), kUnimplemented
-// (a device that networks do not train on).
+// saying how to make it), kDataLoss (truncated or wrong-size),
+// kFailedPrecondition (a GPU that torch cannot use), kResourceExhausted (memory
+// that the device lacks).
 absl::StatusOr<std::unique_ptr<Game>> MakeGan(
     const GanSpec& spec, int rank, int peers, uint64_t seed, int threads,
     const DeviceQueue& queue = DeviceQueue::Host());

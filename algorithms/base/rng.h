@@ -23,6 +23,7 @@ namespace gossamer {
 class RngKey {
  public:
   explicit constexpr RngKey(uint64_t seed) : bits_(Mix(seed + kGolden)) {}
+  friend bool operator==(const RngKey&, const RngKey&) = default;
 
   [[nodiscard]] constexpr RngKey Fold(uint64_t data) const {
     return RngKey(Mix(bits_ ^ Mix(data + kGolden)), Raw());

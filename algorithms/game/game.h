@@ -88,6 +88,9 @@ class Game {
   // kDataLoss if a loss or a gradient is not finite, naming the tensor;
   // parameters and statistics are then as before.
   virtual absl::StatusOr<Losses> Gradient(Players players, RngKey key) = 0;
+  // The key of the call of Gradient() after the next one, as far as the caller
+  // knows: a game may draw that batch while a device computes this one.
+  virtual void Expect(RngKey key) {}
 
   // State beside the parameters: normalisation statistics.
   virtual void VisitState(StateVisitor& visitor) {}

@@ -27,6 +27,7 @@ class WrappedGame : public Game {
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
     return game_->Gradient(players, key);
   }
+  void Expect(RngKey key) override { game_->Expect(key); }
   void VisitState(StateVisitor& visitor) override {
     game_->VisitState(visitor);
   }

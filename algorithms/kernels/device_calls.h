@@ -17,6 +17,8 @@ namespace gossamer {
 struct DeviceStream;
 // A mark in a stream: CUDA's cudaEvent_t.
 struct DeviceEvent;
+// Work that is kept, to be done again and again: CUDA's cudaGraphExec_t.
+struct DeviceGraph;
 
 struct DeviceFacts {
   char name[128] = "";
@@ -62,6 +64,17 @@ struct DeviceCalls {
   const char* (*wait)(DeviceStream* stream, DeviceEvent* event) = nullptr;
   // Blocks until the stream is empty: never on a peer's loop.
   const char* (*synchronize)(DeviceStream* stream) = nullptr;
+
+  // Work that is enqueued on the stream from here on is kept instead of done,
+  // until the end; other streams and threads go on as ever.
+  const char* (*begin_capture)(DeviceStream* stream) = nullptr;
+  // An error of what was enqueued in between is reported here, too, and no
+  // graph is made.
+  const char* (*end_capture)(DeviceStream* stream,
+                             DeviceGraph** graph) = nullptr;
+  // Enqueues what the graph has kept.
+  const char* (*launch)(DeviceGraph* graph, DeviceStream* stream) = nullptr;
+  const char* (*destroy_graph)(DeviceGraph* graph) = nullptr;
 };
 
 }  // namespace gossamer

@@ -40,6 +40,9 @@ struct DeviceQueue::State {
   };
   std::vector<Pinned> given_back ABSL_GUARDED_BY(mu);
   std::vector<Pinned> marked;  // of the queue's thread
+  // Where work is captured; null until then.  It lives as long as the queue,
+  // since libraries keep memory by the name of a stream.
+  DeviceStream* aside = nullptr;
 
   static void Fail(Parts& parts, std::string_view what, const char* why,
                    bool out_of_memory = false) {
@@ -126,6 +129,9 @@ void DeviceQueue::State::Release(Parts* parts) {
     for (auto* pinned : {&parts->state->given_back, &parts->state->marked}) {
       for (const Pinned& p : *pinned) calls.release_pinned(p.memory);
     }
+    if (parts->state->aside != nullptr) {
+      calls.destroy_stream(parts->state->aside);
+    }
     calls.destroy_stream(parts->stream);
   }
   delete parts;
@@ -174,6 +180,18 @@ void DeviceQueue::UploadBytes(std::span<const std::byte> from, void* to) const {
   if (staged == nullptr) return;
   std::memcpy(staged.get(), from.data(), from.size());
   CopyBytes(to, staged.get(), from.size());
+}
+
+std::shared_ptr<std::byte[]> DeviceQueue::HostBytes(size_t bytes) const {
+  if (on_host()) return std::make_shared<std::byte[]>(bytes);
+  if (!Enters()) return nullptr;
+  return State::TakePinned(parts_, bytes);
+}
+
+void DeviceQueue::UploadHeld(const std::byte* held,
+                             DeviceSpan<std::byte> to) const {
+  CheckPlace(to);
+  CopyBytes(to.data, held, to.size);
 }
 
 std::shared_ptr<std::byte[]> DeviceQueue::Download(
@@ -284,6 +302,47 @@ absl::Status DeviceQueue::status() const {
   const State& state = *parts_->state;
   return state.out_of_memory ? absl::ResourceExhaustedError(state.failure)
                              : absl::UnavailableError(state.failure);
+}
+
+absl::StatusOr<CapturedWork> DeviceQueue::Capture(
+    absl::FunctionRef<absl::Status(DeviceStream*)> enqueue) const {
+  if (on_host()) {
+    return absl::UnavailableError("the host does its work at once");
+  }
+  if (!Enters()) return status();
+  const DeviceCalls& calls = *parts_->calls;
+  const auto failed = [](const char* why) {
+    return absl::UnavailableError(absl::StrCat("no graph of the work: ", why));
+  };
+  DeviceStream*& aside = parts_->state->aside;
+  if (aside == nullptr) {
+    if (const char* why = calls.create_stream(&aside)) {
+      aside = nullptr;
+      return failed(why);
+    }
+  }
+  if (const char* why = calls.begin_capture(aside)) return failed(why);
+  const absl::Status enqueued = enqueue(aside);
+  DeviceGraph* graph = nullptr;
+  const char* const why = calls.end_capture(aside, &graph);
+  CapturedWork work;
+  if (graph != nullptr) {
+    // The queue lives on while the work does, as its memory's.
+    work.graph_ =
+        std::shared_ptr<DeviceGraph>(graph, [parts = parts_](DeviceGraph* g) {
+          parts->calls->use(parts->device.index);
+          parts->calls->destroy_graph(g);
+        });
+  }
+  if (!enqueued.ok()) return enqueued;
+  if (why != nullptr) return failed(why);
+  return work;
+}
+
+void DeviceQueue::Replay(const CapturedWork& work) const {
+  if (work.graph_ == nullptr || !Enters()) return;
+  State::Check(*parts_, "captured work",
+               parts_->calls->launch(work.graph_.get(), parts_->stream));
 }
 
 void* DeviceQueue::Take(size_t bytes, const char* what) const {

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "algorithms/kernels/device_calls.h"
@@ -28,6 +29,7 @@
 
 namespace gossamer {
 
+class CapturedWork;
 class DeviceMark;
 
 // A handle: copies of it are the same queue, which ends with the last of them
@@ -84,6 +86,12 @@ class DeviceQueue {
     CheckPlace(to);
     UploadBytes(std::as_bytes(from), to.data);
   }
+  // Bytes of the host, of no particular value, that a device reads at its full
+  // speed; null if the queue has failed.
+  std::shared_ptr<std::byte[]> HostBytes(size_t bytes) const;
+  // Copies the first bytes of such memory without a copy on the host in
+  // between: they stay as they are until what is enqueued is done.
+  void UploadHeld(const std::byte* held, DeviceSpan<std::byte> to) const;
   // Bytes of the host that will be those of `from` once what is enqueued is
   // done (Mark, Wait).  No other call writes to them while they are held.
   std::shared_ptr<std::byte[]> Download(DeviceSpan<const std::byte> from) const;
@@ -103,6 +111,18 @@ class DeviceQueue {
   // The reason of the first failure: kResourceExhausted if it was for want of
   // memory, with the buffer, its size and what is free; else kUnavailable.
   absl::Status status() const;
+
+  // Keeps what `enqueue` enqueues on the stream that it is given, a stream
+  // aside, instead of doing it.  The work is of the device alone, in memory
+  // that is there: no copies from or to the host, and nothing that waits.
+  // kUnavailable, or what `enqueue` returns: nothing is kept and nothing done,
+  // and the queue goes on as before.
+  absl::StatusOr<CapturedWork> Capture(
+      absl::FunctionRef<absl::Status(DeviceStream*)> enqueue) const;
+  // Does captured work in the order of this queue.
+  void Replay(const CapturedWork& work) const;
+  // For libraries that enqueue work of their own on it.
+  DeviceStream* stream() const { return parts_->stream; }
 
  private:
   template <typename T>
@@ -144,6 +164,22 @@ class DeviceQueue {
   void GiveBack(void* memory, size_t bytes) const;
 
   std::shared_ptr<Parts> parts_;
+};
+
+// Work of a device that Replay does again and again, with the values that then
+// lie where it was captured.
+class CapturedWork {
+ public:
+  // Of no queue: none.
+  CapturedWork() = default;
+  // Keeps what the work needs for as long as it is there.
+  void Hold(std::shared_ptr<void> needed) { held_ = std::move(needed); }
+
+ private:
+  friend class DeviceQueue;
+  // Given back in the other order: the graph first.
+  std::shared_ptr<void> held_;
+  std::shared_ptr<DeviceGraph> graph_;
 };
 
 // A place in a queue.

@@ -58,6 +58,7 @@ class TrackedGame final : public Game, private MixingHooks {
   }
   // Both players at once; else kFailedPrecondition.
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override;
+  void Expect(RngKey key) override { inner_->Expect(key); }
   MixingHooks* hooks() override { return this; }
   void VisitState(StateVisitor& visitor) override;
   Evaluator* evaluator() override { return inner_->evaluator(); }

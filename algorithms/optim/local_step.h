@@ -50,6 +50,9 @@ class LocalStep {
   // as before.
   absl::StatusOr<Losses> Run(uint64_t step, uint64_t round, RngKey key);
 
+  // Game::Expect: the key of the step after the next one.
+  void Expect(RngKey key) { game_->Expect(key); }
+
   // The two halves, for methods that average gradients in between.
   absl::StatusOr<Losses> Gradient(uint64_t step, RngKey key);
   void Apply(uint64_t step, uint64_t round, DeviceSpan<const float> gradient);

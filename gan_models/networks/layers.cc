@@ -154,7 +154,7 @@ at::Tensor Upsample(const at::Tensor& x) {
 at::Tensor LeakyRelu(const at::Tensor& x) {
   // A product with a constant mask: its second derivative is nothing, where
   // at::leaky_relu's is zeros that travel back through the whole network.
-  return x * at::where(x.detach() > 0, 1.0f, 0.2f);
+  return x * at::where(x.detach() > 0, 1.0f, 0.2f).to(x.scalar_type());
 }
 
 at::Tensor Relu(const at::Tensor& x) { return x * (x.detach() > 0); }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "gan_models/networks/twice_differentiable.h"
+#include "gan_models/precision.h"
 
 namespace gossamer {
 namespace {
@@ -29,6 +30,8 @@ Initial GlorotConv(int64_t in, int64_t out, int64_t kernel) {
 
 at::Tensor SpectrallyNormalized(const at::Tensor& weight, const at::Tensor& u,
                                 bool keep) {
+  // Eight bits of a singular value would be a noise on all weights.
+  const Float32Scope float32(weight.is_cuda());
   const at::Tensor matrix = weight.view({weight.size(0), -1});
   at::Tensor v, next;
   {

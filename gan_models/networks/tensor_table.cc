@@ -1,7 +1,6 @@
 #include "gan_models/networks/tensor_table.h"
 
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/from_blob.h>
 
 #include <algorithm>
 #include <functional>
@@ -30,13 +29,15 @@ std::string FullName(Player player, const std::string& name) {
 
 // Tensors of their own storage, not slices of one: a write to one must not
 // look to autograd like a change of its neighbours.
-std::vector<at::Tensor> Views(const std::vector<Segment>& segments,
-                              std::span<float> vector) {
+std::vector<at::Tensor> Views(const TorchQueue& queue,
+                              const std::vector<Segment>& segments,
+                              DeviceSpan<float> vector) {
   std::vector<at::Tensor> views;
   size_t offset = 0;
   for (const Segment& s : segments) {
-    views.push_back(at::from_blob(vector.data() + offset, s.shape));
-    offset += Count(s.shape);
+    const size_t count = Count(s.shape);
+    views.push_back(queue.View(vector.subspan(offset, count), s.shape));
+    offset += count;
   }
   return views;
 }
@@ -97,16 +98,17 @@ void TensorTable::InitializeStatistics(std::span<float> statistics) const {
        statistics);
 }
 
-void TensorTable::Bind(std::span<float> parameters, std::span<float> gradients,
-                       std::span<float> statistics) {
-  bound_->parameters = Views(parameters_, parameters);
-  bound_->statistics = Views(statistics_, statistics);
+void TensorTable::Bind(DeviceSpan<float> parameters,
+                       DeviceSpan<float> gradients,
+                       DeviceSpan<float> statistics, const TorchQueue& queue) {
+  bound_->parameters = Views(queue, parameters_, parameters);
+  bound_->statistics = Views(queue, statistics_, statistics);
   // An evaluator's generator has no gradients, and libtorch then keeps nothing
   // for a backward pass.
   if (gradients.empty()) return;
   // A gradient that exists is added to in place, so backward() writes straight
   // into the flat vector.
-  std::vector<at::Tensor> views = Views(parameters_, gradients);
+  std::vector<at::Tensor> views = Views(queue, parameters_, gradients);
   for (size_t i = 0; i < views.size(); ++i) {
     bound_->parameters[i].requires_grad_(true);
     bound_->parameters[i].mutable_grad() = std::move(views[i]);

@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "algorithms/base/parameter_layout.h"
+#include "algorithms/kernels/device_span.h"
+#include "gan_models/torch_queue.h"
 
 namespace at {
 class Tensor;
@@ -61,8 +63,10 @@ class TensorTable {
   // Makes the tensors views of the vectors, which must outlive the table:
   // parameter_count() floats each of parameters and gradients (or no
   // gradients: the tensors are then constants), statistic_count() statistics.
-  void Bind(std::span<float> parameters, std::span<float> gradients,
-            std::span<float> statistics);
+  // All lie in the memory of `queue`.
+  void Bind(DeviceSpan<float> parameters, DeviceSpan<float> gradients,
+            DeviceSpan<float> statistics,
+            const TorchQueue& queue = TorchQueue::Host());
   // Whether gradients flow into the parameters; true after a Bind with some.
   void SetTrainable(bool trainable);
 

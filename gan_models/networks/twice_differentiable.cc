@@ -1,6 +1,7 @@
 #include "gan_models/networks/twice_differentiable.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/conv2d.h>
@@ -142,7 +143,20 @@ struct Pooling : Function<Pooling> {
 at::Tensor Convolve(const at::Tensor& x, const at::Tensor& weight,
                     const std::optional<at::Tensor>& bias, int64_t stride,
                     int64_t padding) {
-  return Convolution::apply(x, weight, bias, stride, padding);
+  const at::DeviceType device = x.device().type();
+  if (!at::autocast::is_autocast_enabled(device)) {
+    return Convolution::apply(x, weight, bias, stride, padding);
+  }
+  // Rounded outside, where the rounding is part of what is derived: both
+  // derivatives then see the numbers that the forward pass has seen.
+  const at::ScalarType type = at::autocast::get_autocast_dtype(device);
+  const auto rounded = [&](const at::Tensor& t) {
+    return at::autocast::cached_cast(type, t, device);
+  };
+  std::optional<at::Tensor> rounded_bias;
+  if (bias) rounded_bias = rounded(*bias);
+  return Convolution::apply(rounded(x), rounded(weight), rounded_bias, stride,
+                            padding);
 }
 
 at::Tensor MeanPool(const at::Tensor& x) { return Pooling::apply(x); }

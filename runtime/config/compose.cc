@@ -69,6 +69,7 @@ GanSpec GanSpecOf(const RunConfig& config) {
   spec.loss = gan.loss();
   spec.gradient_penalty = gan.gradient_penalty();
   spec.batch = static_cast<int>(gan.batch());
+  spec.precision = config.step().precision();
   spec.evaluation_samples = static_cast<int>(config.evaluation().samples());
   spec.data.name = gan.data().name();
   spec.data.path = gan.data().path();

@@ -102,6 +102,7 @@ std::string NamesOf(std::string_view path) {
   if (path == "transport") return Listed(kTransportChoices);
   if (path == "resources.device") return std::string(kDeviceRequests);
   if (path == "step.optimizer") return Listed(Optimizer::Names());
+  if (path == "step.precision") return Listed(PrecisionNames());
   if (path == "game.gan.model") return Listed(ModelNames());
   if (path == "game.gan.loss") return Listed(LossNames());
   if (path == "game.gan.data.name") return Listed(DataNames());

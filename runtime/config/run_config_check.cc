@@ -87,11 +87,16 @@ void CheckGame(const RunConfig& config, Problems& problems) {
   if (game.has_gan()) {
     Problems gan = ProblemsOf(GanSpecOf(config));
     for (Problem& p : gan.Take()) {
-      const bool score = p.key == "evaluation_samples";
-      problems.Refuse(
-          score ? "evaluation.samples" : absl::StrCat("game.gan.", p.key),
-          p.what);
+      // Two settings of a GAN are keys of others.
+      std::string key = absl::StrCat("game.gan.", p.key);
+      if (p.key == "evaluation_samples") key = "evaluation.samples";
+      if (p.key == "precision") key = "step.precision";
+      problems.Refuse(key, p.what);
     }
+  } else if (config.step().precision() != "float32") {
+    problems.Refuse("step.precision", "is \"", config.step().precision(),
+                    "\", but only the networks of game gan have a choice: "
+                    "leave it out");
   }
   if (game.has_bilinear()) {
     problems.Add("game.bilinear.", ProblemsOf(BilinearSpecOf(config)));

@@ -23,14 +23,15 @@ Pending<bool> StepRunner::Run(std::function<void()> work) {
   return Compute(compute_, std::move(work));
 }
 
-RngKey StepRunner::KeyOf(int rank) const {
+RngKey StepRunner::KeyOf(int rank, uint64_t ahead) const {
   // The key depends on rank and step, never on time or thread: a run on another
   // machine, and a replay, draw the same.
-  return key_.Fold(static_cast<uint64_t>(rank)).Fold(state_->steps());
+  return key_.Fold(static_cast<uint64_t>(rank)).Fold(state_->steps() + ahead);
 }
 
 void StepRunner::LocalSteps(int rank) {
   for (int i = 0; i < spec_.steps_per_round; ++i) {
+    step_->Expect(KeyOf(rank, 1));
     const absl::StatusOr<Losses> losses =
         step_->Run(state_->steps(), state_->round(), KeyOf(rank));
     // A skipped step counts, too: the next one must not draw the same data.

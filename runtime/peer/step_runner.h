@@ -36,8 +36,8 @@ class StepRunner {
   //
   // All local steps of a round.
   void LocalSteps(int rank);
-  // Its key of the step to come.
-  RngKey KeyOf(int rank) const;
+  // Its key of the step to come, or of one `ahead` of it.
+  RngKey KeyOf(int rank, uint64_t ahead = 0) const;
   // A step has been made, or is skipped for a reason.
   void NoteStep(const absl::StatusOr<Losses>& losses);
 

@@ -432,6 +432,66 @@ TEST(GanTrainingTest, AFewStepsImproveTheScore) {
   EXPECT_LT(score(), 0.5 * before);
 }
 
+// The relative Euclidean distance of a player's gradients.
+double Distance(const Game& a, const Game& b, Player player) {
+  const Extent extent = a.layout().extent(player);
+  double difference = 0, norm = 0;
+  for (size_t i = extent.offset; i < extent.offset + extent.size; ++i) {
+    difference += std::pow(double{a.gradients()[i]} - b.gradients()[i], 2);
+    norm += std::pow(double{a.gradients()[i]}, 2);
+  }
+  return std::sqrt(difference / norm);
+}
+
+// With a penalty that is nearly all of the loss, as it is derived twice, and
+// with a loss whose generator takes a pass of its own.
+TEST_F(ImageGameTest, Bfloat16StepsAreNearThoseOfFloat32) {
+  for (const char* model : {"mlp", "up", "wgan-gp-resnet", "dcgan", "sagan"}) {
+    for (const char* loss : {"wgan-gp", "hinge"}) {
+      SCOPED_TRACE(std::string(model) + " " + loss);
+      GanSpec spec = std::string(model) == "mlp" ? Points(loss) : Images(model);
+      spec.loss = loss;
+      spec.gradient_penalty = 1000;
+      const auto full = Make(spec);
+      spec.precision = "bf16";
+      const auto half = Make(spec);
+      ASSERT_TRUE(SameBits(full->parameters(), half->parameters()));
+      const auto a = full->Gradient(Players::kBoth, RngKey(1));
+      const auto b = half->Gradient(Players::kBoth, RngKey(1));
+      ASSERT_TRUE(a.ok() && b.ok()) << a.status() << b.status();
+      const double of_discriminator =
+          Distance(*full, *half, Player::kDiscriminator);
+      EXPECT_GT(of_discriminator, 0);
+      EXPECT_LT(of_discriminator, 0.1);
+      // Eight bits through all layers of both, and BatchNorm over four.
+      EXPECT_LT(Distance(*full, *half, Player::kGenerator), 0.2);
+      EXPECT_NEAR(a->discriminator, b->discriminator,
+                  0.02 * (1 + std::abs(a->discriminator)));
+    }
+  }
+}
+
+TEST(GanTrainingTest, Bfloat16StepsImproveTheScore) {
+  GanSpec spec = Points();
+  spec.precision = "bf16";
+  const auto game = Make(spec, 0, 1);
+  const size_t generator = game->layout().extent(Player::kGenerator).size;
+  const auto score = [&] {
+    return game->evaluator()
+        ->Score(game->parameters().first(generator), RngKey(1))
+        .value();
+  };
+  const double before = score();
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_TRUE(game->Gradient(Players::kBoth, RngKey(2).Fold(i)).ok());
+    for (size_t j = 0; j < game->parameters().size(); ++j) {
+      game->parameters()[j] -= 0.05f * game->gradients()[j];
+    }
+  }
+  // Less than float32's half, since rounding moves where 300 steps lead.
+  EXPECT_LT(score(), 0.75 * before);
+}
+
 TEST(MakeGanTest, RefusesWithTheFieldAndTheKnownNames) {
   const auto message = [](GanSpec spec, int threads = 1) {
     const auto game = MakeGan(spec, 0, 1, 1, threads);
@@ -445,6 +505,9 @@ TEST(MakeGanTest, RefusesWithTheFieldAndTheKnownNames) {
   spec = Points();
   spec.loss = "lsgan";
   EXPECT_THAT(message(spec), HasSubstr("wgan-gp, hinge, non-saturating"));
+  spec = Points();
+  spec.precision = "fp8";
+  EXPECT_THAT(message(spec), HasSubstr("float32, bf16"));
   spec = Points();
   spec.data.name = "mnist";
   EXPECT_THAT(message(spec),

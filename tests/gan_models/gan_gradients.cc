@@ -239,14 +239,17 @@ absl::Status ComputeGradients(const std::string& in, const std::string& out) {
                                   players.statistics[p]));
   }
   Network& generator = *players.network[0];
+  std::vector<float> losses(2);
   const GanStep step(generator, *players.network[1], ExampleShape(spec.network),
-                     spec.network.latent, players.gradients[0],
-                     players.gradients[1], {.loss = loss, .batch = spec.batch});
+                     spec.network.latent,
+                     {.generator_gradients = players.gradients[0],
+                      .discriminator_gradients = players.gradients[1],
+                      .losses = losses},
+                     {.loss = loss, .batch = spec.batch});
   GOSSAMER_ASSIGN_OR_RETURN(
       Inputs inputs,
       TakeInputs(file, spec, generator.conditional(), step.needs_mixtures()));
   std::vector<float> fake;
-  Losses losses;
   UseThreads(1);
   GOSSAMER_RETURN_IF_ERROR(GuardTorch([&]() -> absl::Status {
     {
@@ -261,20 +264,17 @@ absl::Status ComputeGradients(const std::string& in, const std::string& out) {
       const float* const values = images.const_data_ptr<float>();
       fake.assign(values, values + images.numel());
     }
-    losses = step.Run(Players::kBoth, {.real = inputs.real,
-                                       .latents = inputs.latents,
-                                       .real_labels = inputs.real_labels,
-                                       .fake_labels = inputs.fake_labels,
-                                       .mixtures = inputs.mixtures});
+    step.Run(Players::kBoth, {.real = inputs.real,
+                              .latents = inputs.latents,
+                              .real_labels = inputs.real_labels,
+                              .fake_labels = inputs.fake_labels,
+                              .mixtures = inputs.mixtures});
     return absl::OkStatus();
   }));
-  const auto of_generator = static_cast<float>(losses.generator);
-  const auto of_discriminator = static_cast<float>(losses.discriminator);
   SafetensorsView view;
   view.metadata = file.metadata;
-  view.floats.push_back({"loss.generator", {}, std::span(&of_generator, 1)});
-  view.floats.push_back(
-      {"loss.discriminator", {}, std::span(&of_discriminator, 1)});
+  view.floats.push_back({"loss.generator", {}, std::span(losses).first(1)});
+  view.floats.push_back({"loss.discriminator", {}, std::span(losses).last(1)});
   view.floats.push_back({"fake", BatchShape(spec), fake});
   for (int p = 0; p < 2; ++p) {
     const TensorTable& table = players.network[p]->tensors();

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace gossamer {
 namespace {
@@ -38,6 +39,10 @@ struct World {
   std::map<std::byte*, int> busy;  // copies of pinned memory that are not done
   std::deque<Work> work;
   uint64_t enqueued = 0, done = 0;
+  // The stream that captures, and where its work goes; null otherwise.
+  DeviceStream* capturing = nullptr;
+  std::vector<std::function<void()>>* captured = nullptr;
+  const char* capture_fails = nullptr;
 };
 // Null: there is no device.
 World* world = nullptr;
@@ -91,7 +96,18 @@ void DoUntil(uint64_t place) {
   Protect(world->arena, world->used, PROT_NONE);
 }
 
-void Enqueue(std::function<void()> run, std::byte* pinned = nullptr) {
+// The pieces of a captured graph.
+using Pieces = std::vector<std::function<void()>>;
+Pieces* Of(DeviceGraph* graph) { return reinterpret_cast<Pieces*>(graph); }
+
+// On all streams but the one that captures, work is done in one order.
+void Enqueue(DeviceStream* stream, std::function<void()> run,
+             std::byte* pinned = nullptr) {
+  if (world->capturing != nullptr && stream == world->capturing) {
+    if (pinned != nullptr) Die("a copy with the host is captured");
+    world->captured->push_back(std::move(run));
+    return;
+  }
   world->work.push_back({std::move(run), pinned});
   ++world->enqueued;
 }
@@ -165,14 +181,15 @@ const char* ReleasePinned(void* memory) {
   });
 }
 
-const char* Copy(DeviceStream*, void* to, const void* from, size_t bytes) {
+const char* Copy(DeviceStream* stream, void* to, const void* from,
+                 size_t bytes) {
   return Call([&]() -> const char* {
     const bool to_device = Holding(world->blocks, to) != world->blocks.end();
     const bool from_device =
         Holding(world->blocks, from) != world->blocks.end();
     const auto run = [=] { std::memcpy(to, from, bytes); };
     if (to_device && from_device) {
-      Enqueue(run);
+      Enqueue(stream, run);
       return nullptr;
     }
     if (!to_device && !from_device) Die("a copy from the host to the host");
@@ -180,12 +197,12 @@ const char* Copy(DeviceStream*, void* to, const void* from, size_t bytes) {
         .push_back(bytes);
     const auto pinned = Holding(world->pinned, to_device ? from : to);
     if (pinned == world->pinned.end()) {
-      Enqueue(run);
+      Enqueue(stream, run);
       ++world->counts.waits;
       DoUntil(world->enqueued);
       return nullptr;
     }
-    Enqueue(run, pinned->first);
+    Enqueue(stream, run, pinned->first);
     if (world->busy[pinned->first]++ == 0) {
       Protect(pinned->first, pinned->second, PROT_NONE);
     }
@@ -193,12 +210,12 @@ const char* Copy(DeviceStream*, void* to, const void* from, size_t bytes) {
   });
 }
 
-const char* Clear(DeviceStream*, void* memory, size_t bytes) {
+const char* Clear(DeviceStream* stream, void* memory, size_t bytes) {
   return Call([&]() -> const char* {
     if (Holding(world->blocks, memory) == world->blocks.end()) {
       Die("cleared memory that is not the device's");
     }
-    Enqueue([=] { std::memset(memory, 0, bytes); });
+    Enqueue(stream, [=] { std::memset(memory, 0, bytes); });
     return nullptr;
   });
 }
@@ -212,8 +229,11 @@ const char* Poll(DeviceEvent* event, bool* done) {
   });
 }
 
-const char* Synchronize(DeviceStream*) {
+const char* Synchronize(DeviceStream* stream) {
   return Call([&]() -> const char* {
+    if (world->capturing != nullptr && stream == world->capturing) {
+      Die("a wait is captured");
+    }
     ++world->counts.waits;
     DoUntil(world->enqueued);
     return nullptr;
@@ -241,12 +261,12 @@ template <auto kMember, typename Function = decltype(kMember)>
 struct Late;
 template <auto kMember, typename... P>
 struct Late<kMember, void (*DeviceKernels::*)(DeviceStream*, P...)> {
-  static void Call(DeviceStream*, P... p) {
+  static void Call(DeviceStream* stream, P... p) {
     if (world == nullptr) Die("a kernel without a device");
     const std::lock_guard lock(world->mu);
     if (world->vanished != nullptr) return;
     ++world->counts.launches;
-    Enqueue([... kept = Kept<P>(p)] {
+    Enqueue(stream, [... kept = Kept<P>(p)] {
       (world->options.kernels->*kMember)(world->options.stream,
                                          OnHost(kept.get())...);
     });
@@ -306,12 +326,17 @@ void FakeDevice::Launch(std::function<void()> work) {
   const std::lock_guard lock(world->mu);
   if (world->vanished != nullptr) return;
   ++world->counts.launches;
-  Enqueue(std::move(work));
+  Enqueue(world->capturing, std::move(work));
 }
 
 size_t FakeDevice::pending() const {
   const std::lock_guard lock(world->mu);
   return world->work.size();
+}
+
+void FakeDevice::FailCapture(const char* why) {
+  const std::lock_guard lock(world->mu);
+  world->capture_fails = why;
 }
 
 void FakeDevice::Vanish(const char* why) {
@@ -383,6 +408,42 @@ const DeviceCalls& FakeDevice::calls() {
         return nullptr;
       },
       .synchronize = Synchronize,
+      .begin_capture =
+          [](DeviceStream* stream) {
+            return Call([&]() -> const char* {
+              if (world->capturing != nullptr) Die("two captures at a time");
+              world->capturing = stream;
+              world->captured = new Pieces;
+              return nullptr;
+            });
+          },
+      .end_capture =
+          [](DeviceStream*, DeviceGraph** graph) {
+            return Call([&]() -> const char* {
+              world->capturing = nullptr;
+              Pieces* const pieces = std::exchange(world->captured, nullptr);
+              if (const char* why =
+                      std::exchange(world->capture_fails, nullptr)) {
+                delete pieces;
+                return why;
+              }
+              ++world->counts.captures;
+              *graph = reinterpret_cast<DeviceGraph*>(pieces);
+              return nullptr;
+            });
+          },
+      .launch =
+          [](DeviceGraph* graph, DeviceStream* stream) {
+            return Call([&]() -> const char* {
+              ++world->counts.replays;
+              for (const auto& piece : *Of(graph)) Enqueue(stream, piece);
+              return nullptr;
+            });
+          },
+      .destroy_graph = [](DeviceGraph* graph) -> const char* {
+        delete Of(graph);
+        return nullptr;
+      },
   };
   return table;
 }

@@ -60,6 +60,8 @@ class FakeDevice {
     // The bytes of each copy, in order.
     std::vector<size_t> to_device, to_host;
     uint64_t launches = 0;
+    // Pieces of captured work, and how often one was done.
+    uint64_t captures = 0, replays = 0;
     // Calls that waited until all work was done, copies that were not from
     // pinned memory among them.
     uint64_t waits = 0;
@@ -67,10 +69,12 @@ class FakeDevice {
   Counts counts() const;
   void ResetCounts();
   // Enqueues work of the device's own, as the kernels of a game are: it may
-  // touch the memory.
+  // touch the memory.  The work is of the stream that captures, if one does.
   void Launch(std::function<void()> work);
   // Pieces of work that are not done.
   size_t pending() const;
+  // The next capture fails for this reason.
+  void FailCapture(const char* why);
   // From here on every call fails for this reason.
   void Vanish(const char* why);
 };

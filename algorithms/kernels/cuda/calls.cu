@@ -27,6 +27,22 @@ cudaEvent_t Of(DeviceEvent* event) {
   return reinterpret_cast<cudaEvent_t>(event);
 }
 
+cudaGraphExec_t Of(DeviceGraph* graph) {
+  return reinterpret_cast<cudaGraphExec_t>(graph);
+}
+
+const char* EndCapture(DeviceStream* stream, DeviceGraph** graph) {
+  cudaGraph_t kept = nullptr;
+  if (const char* error = Text(cudaStreamEndCapture(Of(stream), &kept))) {
+    return error;
+  }
+  cudaGraphExec_t made = nullptr;
+  const char* const error = Text(cudaGraphInstantiate(&made, kept, 0));
+  cudaGraphDestroy(kept);
+  *graph = reinterpret_cast<DeviceGraph*>(made);
+  return error;
+}
+
 const char* Describe(int device, DeviceFacts* facts) {
   cudaDeviceProp properties;
   if (const char* error = Text(cudaGetDeviceProperties(&properties, device))) {
@@ -126,6 +142,22 @@ const DeviceCalls& CudaCalls() {
           [](DeviceStream* stream) {
             if (const char* error = Text(cudaPeekAtLastError())) return error;
             return Text(cudaStreamSynchronize(Of(stream)));
+          },
+      .begin_capture =
+          [](DeviceStream* stream) {
+            // Of this thread alone: others ask for events and take memory
+            // meanwhile, which a capture of all threads forbids.
+            return Text(cudaStreamBeginCapture(
+                Of(stream), cudaStreamCaptureModeThreadLocal));
+          },
+      .end_capture = EndCapture,
+      .launch =
+          [](DeviceGraph* graph, DeviceStream* stream) {
+            return Text(cudaGraphLaunch(Of(graph), Of(stream)));
+          },
+      .destroy_graph =
+          [](DeviceGraph* graph) {
+            return Text(cudaGraphExecDestroy(Of(graph)));
           },
   };
   return table;

@@ -2,8 +2,10 @@
 
 #include "algorithms/kernels/device_queue.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -113,6 +115,72 @@ TEST_P(FakeQueueTest, PinnedMemoryIsUsedAgainOnceItsCopyIsDone) {
     EXPECT_THAT(all[static_cast<size_t>(i)].ToHost(),
                 Each(static_cast<float>(i)));
   }
+}
+
+TEST_P(FakeQueueTest, CapturedWorkIsDoneAgainWithTheValuesOfThen) {
+  const DeviceQueue queue = device_.queue();
+  const std::vector<float> y = Gaussian(1000);
+  DeviceVector<float> from(queue, y.size()), x(queue, y.size());
+  const auto work = queue.Capture([&](DeviceStream* stream) {
+    FakeDevice::kernels().axpy(stream, 1, from, x);
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(work.ok()) << work.status();
+  EXPECT_EQ(x.ToHost(), std::vector<float>(y.size()));
+  from.CopyFrom(y);
+  queue.Replay(*work);
+  queue.Run(&DeviceKernels::scale, 2.0f, from);
+  queue.Replay(*work);
+  std::vector<float> expected(y.size());
+  for (size_t i = 0; i < y.size(); ++i) expected[i] = y[i] + 2 * y[i];
+  EXPECT_EQ(x.ToHost(), expected);
+  EXPECT_EQ(device_.counts().captures, 1u);
+  EXPECT_EQ(device_.counts().replays, 2u);
+}
+
+TEST_P(FakeQueueTest, WorkOfTheQueueIsNotCaptured) {
+  const DeviceQueue queue = device_.queue();
+  const std::vector<float> ones(10, 1);
+  DeviceVector<float> x(queue, ones.size());
+  const auto y = DeviceVector<float>::Of(queue, ones);
+  const auto work = queue.Capture([&](DeviceStream*) {
+    queue.Run(&DeviceKernels::axpy, 1.0f, y, x);
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(work.ok());
+  EXPECT_EQ(x.ToHost(), ones);
+  queue.Replay(*work);
+  EXPECT_EQ(x.ToHost(), ones);
+}
+
+TEST_P(FakeQueueTest, ACaptureThatFailsLeavesTheQueueAsItWas) {
+  const DeviceQueue queue = device_.queue();
+  device_.FailCapture("operation not permitted when stream is capturing");
+  EXPECT_THAT(
+      std::string(queue.Capture([](DeviceStream*) { return absl::OkStatus(); })
+                      .status()
+                      .message()),
+      HasSubstr("not permitted"));
+  const auto refused = queue.Capture(
+      [](DeviceStream*) { return absl::InternalError("no kernel for this"); });
+  EXPECT_EQ(refused.status().message(), "no kernel for this");
+  EXPECT_TRUE(queue.Wait().ok());
+  EXPECT_EQ(DeviceQueue::Host()
+                .Capture([](DeviceStream*) { return absl::OkStatus(); })
+                .status()
+                .code(),
+            absl::StatusCode::kUnavailable);
+}
+
+TEST_P(FakeQueueTest, HeldBytesGoToTheDeviceWithoutAnotherCopy) {
+  const DeviceQueue queue = device_.queue();
+  DeviceVector<std::byte> x(queue, 100);
+  const auto held = queue.HostBytes(100);
+  std::fill_n(held.get(), 100, std::byte{7});
+  device_.ResetCounts();
+  queue.UploadHeld(held.get(), x);
+  EXPECT_THAT(x.ToHost(), Each(std::byte{7}));
+  EXPECT_EQ(device_.counts().to_device, std::vector<size_t>{100});
 }
 
 TEST_P(FakeQueueTest, AQueueWithoutMemorySaysSoAndDoesNothingMore) {

@@ -59,7 +59,7 @@ TEST(ParseRunConfig, MisspeltKeyHasAPlaceAndASuggestion) {
       "f.textproto:1:6: there is no key \"learning_rate_of_the_generator\" "
       "in step; known: optimizer, generator_learning_rate, "
       "discriminator_learning_rate, beta1, beta2, decay_from_round, "
-      "gradient_clip, n_critic, steps_per_round");
+      "gradient_clip, n_critic, steps_per_round, precision");
 }
 
 TEST(ParseRunConfig, AnOldSpellingIsAnsweredWithItsPlaceAndTheNewOne) {
@@ -534,6 +534,10 @@ TEST(Validate, RangesAndNames) {
   EXPECT_THAT(Error("mixing { gamma: nan }"), HasSubstr("between 0 and 1"));
   EXPECT_THAT(Error("mixing { liveness_limit: \"-1s\" }"),
               HasSubstr("a duration above 0"));
+  EXPECT_THAT(Error("step { precision: \"fp8\" }"),
+              HasSubstr("step.precision is \"fp8\""));
+  EXPECT_THAT(Error("step { precision: \"bf16\" } game { bilinear {} }"),
+              HasSubstr("only the networks of game gan have a choice"));
   EXPECT_THAT(Error("name: \"../up\""), HasSubstr("letters, digits"));
   EXPECT_THAT(Error("name: \"a/b\""), HasSubstr("letters, digits"));
   EXPECT_THAT(Error("checkpoint { keep: 0 }"), HasSubstr("checkpoint.keep"));

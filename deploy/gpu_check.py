@@ -1,0 +1,306 @@
+#!/usr/bin/env python3
+"""Runs the parts of gpu_check.sh one after the other, each with a limit of its
+own, and writes what came of them as JSON and as a page.
+
+A part that fails or takes too long ends, and the next one begins.  A figure
+that nothing has measured is there, too, with the reason.
+"""
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+NO_GPU = 3
+ALL = 480  # seconds for everything
+# Part, and the longest that one of its commands may take.
+LIMITS = {'kernels': 120, 'steps': 60, 'peers': 60, 'sanitizer': 90}
+
+# Batch and sizes of the two steps; noise stands for pictures.
+STEPS = {
+    'wgan-gp-resnet': ['--width', '128', '--resolution', '32', '--latent', '128', '--batch', '64'],
+    'sagan': ['--width', '64', '--resolution', '128', '--latent', '128', '--classes', '1000', '--batch', '16'],
+}
+LOSSES = {'wgan-gp-resnet': 'wgan-gp', 'sagan': 'hinge'}
+# A step on the CPU for comparison takes its time, so its networks are small.
+SMALL = {
+    'wgan-gp-resnet': ['--width', '32', '--resolution', '32', '--batch', '16'],
+    'sagan': ['--width', '8', '--resolution', '64', '--classes', '5', '--batch', '8'],
+}
+PEERS = '''peers: 4
+rounds: 300
+mixing { graph: "ring" codec: "innov-int4" }
+game { gan { model: "mlp" width: 512 latent: 16 batch: 64 data { name: "gaussian-mixture" } } }
+evaluation { every: 0 samples: 256 }
+resources { device: "cuda:0" }
+transport: "%s"
+'''
+
+
+class Check:
+    """The commands of all parts, and what is known so far."""
+
+    def __init__(self, arguments):
+        self.a = arguments
+        self.began = time.monotonic()
+        self.parts = {name: {'state': 'not measured', 'why': 'not asked for'} for name in LIMITS}
+        self.environment = dict(os.environ, LD_LIBRARY_PATH=arguments.libraries)
+
+    def program(self, name):
+        return os.path.join(self.a.bin, name)
+
+    def run(self, part, name, command, result=None):
+        """Runs a command into a log and returns its JSON file, if it is to leave one."""
+        left = ALL - (time.monotonic() - self.began)
+        if left < 5:
+            raise Failure(f'no time was left for {name}')
+        limit = min(LIMITS[part], left)
+        log = os.path.join(self.a.out, f'{part}-{name}.log')
+        if result and os.path.exists(result):
+            os.remove(result)
+        with open(log, 'wb') as out:
+            out.write((' '.join(command) + '\n').encode())
+            out.flush()
+            try:
+                # In a session of its own, so that children end with it.
+                process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=self.environment,
+                                           start_new_session=True)
+            except OSError as e:
+                raise Failure(f'{name} does not start: {e}')
+            try:
+                code = process.wait(limit)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                raise Failure(f'{name} took more than {limit:.0f} s; see {log}')
+        if code != 0:
+            with open(log, errors='replace') as text:
+                last = [line.strip() for line in text if line.strip()][-1]
+            raise Failure(f'{name} ended with {code}: {last}')
+        if result is None:
+            return None
+        try:
+            with open(result) as f:
+                return json.load(f)
+        except (OSError, ValueError) as e:
+            raise Failure(f'{name} left no result: {e}')
+
+    def attempt(self, into, key, part, name, command, result=None):
+        """The same, with a failure as part of the result."""
+        try:
+            into[key] = self.run(part, name, command, result) or {}
+        except Failure as e:
+            into[key] = {'failed': str(e)}
+
+    def file(self, name):
+        return os.path.join(self.a.out, name)
+
+    def kernels(self):
+        result = self.file('kernels.json')
+        return self.run('kernels', 'gpu_kernels', [self.program('gpu_kernels'), '--json', result], result)
+
+    def steps(self):
+        all_steps = {}
+        for model, sizes in STEPS.items():
+            of = all_steps[model] = {}
+
+            def step(key, extra, sizes=sizes, of=of, model=model):
+                result = self.file(f'{model}-{key}.json')
+                self.attempt(of, key, 'steps', f'{model}-{key}',
+                             [self.program('gpu_step'), '--model', model, '--loss', LOSSES[model], *sizes, *extra,
+                              '--json', result], result)
+
+            step('graph', ['--graphs', 'on'])
+            step('no_graph', ['--graphs', 'off'])
+            step('graph_bf16', ['--graphs', 'on', '--precision', 'bf16'])
+            result = self.file(f'{model}-eager.json')
+            self.attempt(of, 'eager', 'steps', f'{model}-eager',
+                         [sys.executable, os.path.join(self.a.scripts, 'eager_step.py'), '--model', model, *sizes,
+                          '--json', result], result)
+            step('compared', ['--compare', '--steps', '2'], sizes=SMALL[model])
+            if 'parameters' in of['graph'] and 'parameters' in of['eager'] and \
+                    of['graph']['parameters'] != of['eager']['parameters']:
+                of['eager'] = {'failed': f'its networks have {of["eager"]["parameters"]} parameters, '
+                                         f'not {of["graph"]["parameters"]}'}
+        return all_steps
+
+    def peers(self):
+        fleets = {}
+        for transport in ('grpc', 'nccl'):
+            config = self.file(f'peers-{transport}.textproto')
+            with open(config, 'w') as f:
+                f.write(PEERS % transport)
+            began = time.monotonic()
+            self.attempt(fleets, transport, 'peers', transport,
+                         [self.program('gossamer'), 'train', '--config', config, '--runs', self.file('runs'), '--name',
+                          f'gpu-{transport}', '--overwrite'])
+            if 'failed' not in fleets[transport]:
+                fleets[transport] = {'peers': 4, 'rounds': 300, 'seconds': time.monotonic() - began}
+        return fleets
+
+    def sanitizer(self):
+        tool = shutil.which('compute-sanitizer') or '/usr/local/cuda/bin/compute-sanitizer'
+        if not os.path.exists(tool):
+            raise NotMeasured('there is no compute-sanitizer')
+        # The device's table alone: the tool is a hundred times slower.
+        self.run('sanitizer', 'gpu_kernels',
+                 [tool, '--error-exitcode', '9', self.program('gpu_kernels'), '--megabytes', '1',
+                  '--gtest_filter=*/CUDA*'])
+        return {'errors': 0}
+
+    def all(self, only):
+        for name in LIMITS:
+            if only and name not in only:
+                continue
+            try:
+                self.parts[name] = {'state': 'measured', 'result': getattr(self, name)()}
+            except NotMeasured as e:
+                self.parts[name] = {'state': 'not measured', 'why': str(e)}
+            except Failure as e:
+                self.parts[name] = {'state': 'failed', 'why': str(e)}
+            if failures(self.parts[name].get('result')):
+                self.parts[name]['state'] = 'failed in part'
+
+
+class Failure(Exception):
+    """A command that failed, with the reason."""
+
+
+class NotMeasured(Exception):
+    """A part that this machine lacks something for."""
+
+
+def failures(result):
+    if not isinstance(result, dict):
+        return []
+    if 'failed' in result:
+        return [result['failed']]
+    return [f for value in result.values() for f in failures(value)]
+
+
+def gpus():
+    """Lines of nvidia-smi, or none."""
+    try:
+        done = subprocess.run(['nvidia-smi', '-L'], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return [line for line in done.stdout.splitlines() if line.startswith('GPU ')] if done.returncode == 0 else []
+
+
+def figures(parts):
+    """Rows: what, to reach, what was measured (a text) and whether that is right (None: nothing to hold it against)."""
+
+    def why(part):
+        return parts[part].get('why', 'it failed')
+
+    rows = []
+    kernels = parts['kernels'].get('result')
+    if kernels is None:
+        rows.append(('bits of the kernels', 'equal', f'not measured: {why("kernels")}', None))
+        rows.append(('kernels over a copy within the device', '≥ 0.8', f'not measured: {why("kernels")}', None))
+    else:
+        rows.append(('bits of the kernels', 'equal', kernels['bits'], kernels['bits'] == 'equal'))
+        for k in kernels['kernels']:
+            wanted = any(word in k['name'] for word in ('int4', 'int8', 'oadam'))
+            rows.append((f'{k["name"]} over a copy', '≥ 0.8' if wanted else '',
+                         f'{k["of_copy"]:.2f} ({k["gb_per_s"]:.0f} GB/s)', k['of_copy'] >= 0.8 if wanted else None))
+    steps = parts['steps'].get('result')
+    for model, limit in (('wgan-gp-resnet', 0.5), ('sagan', 0.9)):
+        of = (steps or {}).get(model, {})
+
+        def value(key, field, of=of):
+            got = of.get(key)
+            if got is None:
+                return None, f'not measured: {why("steps")}'
+            return (got[field], '') if field in got else (None, f'failed: {got.get("failed", "no " + field)}')
+
+        eager, reason = value('eager', 'milliseconds')
+        for key, what in (('graph', 'step with a graph'), ('no_graph', 'step without'),
+                          ('graph_bf16', 'step with a graph, bf16')):
+            ms, missing = value(key, 'milliseconds')
+            goal = f'≤ {limit}' if key == 'graph' else ''
+            name = f'{model}: {what} over eager PyTorch'
+            if ms is None or eager is None:
+                rows.append((name, goal, missing or reason, None))
+            else:
+                rows.append((name, goal, f'{ms / eager:.2f} ({ms:.1f} of {eager:.1f} ms)',
+                             ms / eager <= limit if goal else None))
+        ms, missing = value('graph', 'milliseconds')
+        goal = '≤ 3 %' if model == 'wgan-gp-resnet' else ''
+        if ms is None:
+            rows.append((f'{model}: optimizer, of a step', goal, missing, None))
+        else:
+            share = 1 - ms / of['graph']['with_optimizer']
+            rows.append((f'{model}: optimizer, of a step', goal, f'{100 * share:.1f} %', share <= 0.03 if goal else None))
+        distance, missing = value('compared', 'distance_to_cpu')
+        rows.append((f'{model}: gradients against the CPU\'s', '≤ 1e-4',
+                     missing if distance is None else f'{max(distance):.1e}',
+                     None if distance is None else max(distance) <= 1e-4))
+    fleets = parts['peers'].get('result')
+    for transport in ('grpc', 'nccl'):
+        of = (fleets or {}).get(transport)
+        what = f'four peers on one GPU, transport {transport}'
+        if of is None:
+            rows.append((what, 'train', f'not measured: {why("peers")}', None))
+        elif 'failed' in of:
+            rows.append((what, 'train', f'failed: {of["failed"]}', False))
+        else:
+            # Peers that share a GPU use gRPC with each other whatever is asked for.
+            note = ', over gRPC: NCCL takes one rank a GPU' if transport == 'nccl' else ''
+            rows.append((what, 'train', f'{of["rounds"]} rounds in {of["seconds"]:.0f} s{note}', True))
+    sanitizer = parts['sanitizer']
+    rows.append(('compute-sanitizer on the kernels', 'no errors',
+                 'no errors' if 'result' in sanitizer else f'{sanitizer["state"]}: {sanitizer.get("why", "")}',
+                 True if 'result' in sanitizer else False if sanitizer['state'] == 'failed' else None))
+    return rows
+
+
+def page(found, rows, parts):
+    text = ['# gpu_check', '', f'Machine: {"; ".join(found) if found else "no GPU"}.', '',
+            '| what | to reach | measured | |', '| --- | --- | --- | --- |']
+    marks = {True: 'reached', False: 'missed', None: ''}
+    text += [f'| {what} | {goal} | {got} | {marks[right]} |' for what, goal, got, right in rows]
+    broken = [(name, f) for name, p in parts.items()
+              for f in ([p['why']] if p['state'] == 'failed' else failures(p.get('result')))]
+    if broken:
+        text += ['', '## What failed', ''] + [f'- {name}: {f}' for name, f in broken]
+    return '\n'.join(text) + '\n'
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.split('\n\n')[0])
+    for name in ('bin', 'scripts', 'out'):
+        p.add_argument('--' + name, required=True)
+    p.add_argument('--libraries', default='')
+    p.add_argument('--only', default='')
+    a = p.parse_args()
+    only = [name for name in a.only.split(',') if name]
+    unknown = [name for name in only if name not in LIMITS]
+    if unknown:
+        print(f'gpu_check: no part {unknown[0]}; there are {", ".join(LIMITS)}', file=sys.stderr)
+        return 2
+    check = Check(a)
+    found = gpus()
+    if found:
+        check.all(only)
+    else:
+        check.parts = {name: {'state': 'not measured', 'why': 'no GPU'} for name in LIMITS}
+    rows = figures(check.parts)
+    with open(check.file('gpu_check.json'), 'w') as f:
+        json.dump({'gpus': found, 'seconds': round(time.monotonic() - check.began, 1), 'parts': check.parts,
+                   'figures': [dict(zip(('what', 'to_reach', 'measured', 'reached'), row)) for row in rows]}, f, indent=1,
+                  ensure_ascii=False)
+    text = page(found, rows, check.parts)
+    with open(check.file('gpu_check.md'), 'w') as f:
+        f.write(text)
+    print(text)
+    if not found:
+        return NO_GPU
+    return 1 if any('failed' in p['state'] for p in check.parts.values()) else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,168 @@
+"""deploy/gpu_check.sh on this machine, with programs that stand for those that need a GPU.
+
+Usage: gpu_check_test.py SCRIPT
+"""
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+from unittest import mock
+
+SCRIPT = os.path.abspath(sys.argv.pop(1))
+
+KERNELS = '''
+import json, sys
+json.dump({"device": "stub", "bits": "equal", "kernels": [
+    {"name": "copy", "gb_per_s": 2000, "of_copy": 1},
+    {"name": "encode int4", "gb_per_s": 1800, "of_copy": 0.9},
+    {"name": "oadam", "gb_per_s": 1000, "of_copy": 0.5}]}, open(sys.argv[sys.argv.index("--json") + 1], "w"))
+'''
+SANITIZED = '''
+import sys
+if "--json" not in sys.argv:
+    sys.exit(0)
+'''
+STEP = '''
+import json, sys
+a = sys.argv
+step = {"model": a[a.index("--model") + 1], "parameters": [1, 2], "milliseconds": 40.0, "with_optimizer": 41.0}
+if "--compare" in a:
+    step["distance_to_cpu"] = [1e-6, 2e-5]
+json.dump(step, open(a[a.index("--json") + 1], "w"))
+'''
+EAGER = '''
+import json, sys
+json.dump({"parameters": [1, 2], "milliseconds": 100.0}, open(sys.argv[sys.argv.index("--json") + 1], "w"))
+'''
+PEERS = '''
+import sys
+config = open(sys.argv[sys.argv.index("--config") + 1]).read()
+assert 'transport: "grpc"' in config or 'transport: "nccl"' in config
+'''
+
+
+class GpuCheckTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.bin = os.path.join(self.folder, 'bin')
+        self.out = os.path.join(self.folder, 'out')
+        os.mkdir(self.bin)
+        self.program('gpu_kernels', SANITIZED + KERNELS)
+        self.program('gpu_step', STEP)
+        self.program('gossamer', PEERS)
+        self.program('eager_step.py', EAGER)
+
+    def program(self, name, text):
+        path = os.path.join(self.bin, name)
+        with open(path, 'w') as f:
+            f.write(f'#!{sys.executable}\n{text}')
+        os.chmod(path, 0o755)
+
+    def check(self, gpu=True, limit=None, more=()):
+        """Runs the parts; returns the exit code, the JSON and the page."""
+        spec = importlib.util.spec_from_file_location('gpu_check', os.path.join(os.path.dirname(SCRIPT), 'gpu_check.py'))
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        os.makedirs(self.out, exist_ok=True)
+        argv = ['gpu_check', '--bin', self.bin, '--scripts', self.bin, '--out', self.out, *more]
+        limits = {name: limit or seconds for name, seconds in module.LIMITS.items()}
+        with mock.patch.object(module, 'gpus', lambda: ['GPU 0: stub'] if gpu else []), \
+                mock.patch.object(module, 'LIMITS', limits), mock.patch.object(sys, 'argv', argv), \
+                mock.patch.object(module.shutil, 'which', lambda name: self.sanitizer), mock.patch('builtins.print'):
+            code = module.main()
+        with open(os.path.join(self.out, 'gpu_check.json')) as f:
+            found = json.load(f)
+        with open(os.path.join(self.out, 'gpu_check.md')) as f:
+            return code, found, f.read()
+
+    @property
+    def sanitizer(self):
+        self.program('compute-sanitizer', 'import subprocess, sys\nsys.exit(subprocess.call(sys.argv[3:]))')
+        return os.path.join(self.bin, 'compute-sanitizer')
+
+    def row(self, found, what):
+        rows = [r for r in found['figures'] if r['what'].startswith(what)]
+        self.assertEqual(len(rows), 1, what)
+        return rows[0]
+
+    def test_a_machine_without_a_gpu_says_so_of_every_figure(self):
+        run = subprocess.run([SCRIPT, '--out', self.out, '--bin', self.bin], capture_output=True, text=True,
+                             env={**os.environ, 'PATH': '/usr/bin:/bin', 'PYTHON': sys.executable})
+        self.assertEqual(run.returncode, 3, run.stderr)
+        with open(os.path.join(self.out, 'gpu_check.json')) as f:
+            found = json.load(f)
+        self.assertGreater(len(found['figures']), 10)
+        for row in found['figures']:
+            self.assertEqual(row['measured'], 'not measured: no GPU')
+            self.assertIsNone(row['reached'])
+        self.assertIn('not measured: no GPU', run.stdout)
+
+    def test_figures_are_held_against_what_is_to_be_reached(self):
+        code, found, page = self.check()
+        self.assertEqual(code, 0, page)
+        self.assertTrue(self.row(found, 'bits')['reached'])
+        self.assertTrue(self.row(found, 'encode int4')['reached'])
+        self.assertFalse(self.row(found, 'oadam')['reached'])
+        self.assertIsNone(self.row(found, 'copy')['reached'])
+        resnet = self.row(found, 'wgan-gp-resnet: step with a graph over')
+        self.assertEqual(resnet['measured'], '0.40 (40.0 of 100.0 ms)')
+        self.assertTrue(resnet['reached'])
+        self.assertEqual(self.row(found, 'wgan-gp-resnet: optimizer')['measured'], '2.4 %')
+        self.assertTrue(self.row(found, "sagan: gradients against")['reached'])
+        self.assertTrue(self.row(found, 'four peers on one GPU, transport grpc')['reached'])
+        self.assertTrue(self.row(found, 'compute-sanitizer')['reached'])
+        self.assertIn('| oadam over a copy | ≥ 0.8 | 0.50 (1000 GB/s) | missed |', page)
+        self.assertNotIn('What failed', page)
+
+    def test_a_part_that_fails_does_not_stop_the_others(self):
+        self.program('gpu_kernels', 'import sys\nprint("17 bits differ")\nsys.exit(1)')
+        code, found, page = self.check()
+        self.assertEqual(code, 1)
+        self.assertEqual(found['parts']['kernels']['state'], 'failed')
+        self.assertIn('17 bits differ', page)
+        self.assertEqual(found['parts']['steps']['state'], 'measured')
+        self.assertEqual(found['parts']['peers']['state'], 'measured')
+
+    def test_one_command_that_fails_leaves_the_rest_of_its_part(self):
+        self.program('gpu_step', 'import sys\nif "off" in sys.argv: sys.exit("out of memory in libtorch")\n' + STEP)
+        code, found, page = self.check()
+        self.assertEqual(code, 1)
+        self.assertEqual(found['parts']['steps']['state'], 'failed in part')
+        self.assertTrue(self.row(found, 'sagan: step with a graph over')['reached'])
+        self.assertIn('out of memory', self.row(found, 'sagan: step without')['measured'])
+
+    def test_a_command_that_hangs_is_ended(self):
+        self.program('gpu_kernels', 'import time\ntime.sleep(100)')
+        code, found, _ = self.check(limit=2, more=['--only', 'kernels'])
+        self.assertEqual(code, 1)
+        self.assertIn('took more than 2 s', found['parts']['kernels']['why'])
+        self.assertEqual(found['parts']['steps'], {'state': 'not measured', 'why': 'not asked for'})
+
+    def test_networks_that_differ_are_not_compared(self):
+        self.program('eager_step.py', EAGER.replace('[1, 2]', '[1, 3]'))
+        _, found, _ = self.check(more=['--only', 'steps'])
+        self.assertIn('its networks have [1, 3] parameters, not [1, 2]',
+                      self.row(found, 'sagan: step with a graph over')['measured'])
+
+    def test_a_pack_holds_programs_scripts_and_libraries(self):
+        for name in ('gpu_kernels', 'gpu_step', 'gossamer', 'gossamer-peer', 'gossamer-topology', 'libgossamer_cuda.so'):
+            shutil.copy('/bin/ls', os.path.join(self.bin, name))
+        pack = os.path.join(self.folder, 'pack.tar.gz')
+        run = subprocess.run([SCRIPT, '--pack', pack, '--bin', self.bin], capture_output=True, text=True)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        with tarfile.open(pack) as tar:
+            names = tar.getnames()
+        for name in ('bin/gpu_step', 'bin/libgossamer_cuda.so', 'gpu_check.sh', 'gpu_check.py', 'eager_step.py'):
+            self.assertIn('gossamer-gpu/' + name, names)
+        self.assertFalse([n for n in names if n.startswith('gossamer-gpu/lib/libc.so')])
+        self.assertTrue([n for n in names if n.startswith('gossamer-gpu/lib/libselinux')])
+
+
+if __name__ == '__main__':
+    unittest.main()
