@@ -75,7 +75,7 @@ class CheckpointStore {
   absl::StatusOr<uint64_t> SetAsideAfter(uint64_t round);
   // Renames checkpoints that are damaged (kDataLoss in `found`) to
   // damaged-round-N, where no later save removes them: a person may mend one.
-  // One whose new name is taken stays.
+  // A checkpoint whose new name is taken stays.
   absl::Status KeepDamaged(const std::vector<StoredCheckpoint>& found);
   // Gives a checkpoint that was set aside its name back, so that it is the
   // newest as before.  On an error it is under one of the two names, whole.
