@@ -65,7 +65,7 @@ class CompareTest(unittest.TestCase):
 
         # It is stopped before any peer has a checkpoint.
         stopped = self.start()
-        wait_for(lambda: self.rounds() and self.rounds()[0] != before)
+        wait_for(lambda: (rounds := self.rounds()) and rounds[0] != before)
         stopped.send_signal(signal.SIGINT)
         _, errors = stopped.communicate(timeout=LIMIT)
         self.assertEqual(stopped.returncode, 1, errors)
