@@ -125,7 +125,7 @@ DeviceQueue QueueOf(const std::string& device) {
     OrExit<int>(opened, kNoDevice);
   }
   const ChosenDevice chosen =
-      OrExit(ChooseDevice(request, OpenCudaLibrary), kNoDevice);
+      OrExit(ChooseDevice(request, /*turn=*/0, OpenCudaLibrary), kNoDevice);
   return OrExit(DeviceQueue::Open(*chosen.library->kernels,
                                   *chosen.library->calls, chosen.device),
                 kNoDevice);
