@@ -555,19 +555,13 @@ TEST(Validate, WhatIsNotComputedOnAGpuIsRefusedThere) {
     EXPECT_EQ(Parse(text, {"resources.device=auto"}).resources().device(),
               "auto");
   }
-  for (const char* algorithm : {"cp-oadam", "fedgan"}) {
-    EXPECT_THAT(Error(gpu + absl::StrCat("algorithm: \"", algorithm, "\"")),
-                AllOf(HasSubstr("averages in the host's memory"),
-                      HasSubstr("such as dp-oadam")))
-        << algorithm;
-  }
   EXPECT_THAT(Error(gpu + "algorithm: \"datalens\""),
               HasSubstr("resources.device is cuda, but game datalens"));
   for (const Method* method : Methods()) {
     RunConfig config;
     config.set_algorithm(std::string(method->name));
     ResolveRunConfig(config);
-    EXPECT_EQ(WhyOnHost(config).empty(), !method->centralized())
+    EXPECT_EQ(WhyOnHost(config).empty(), config.game().has_gan())
         << method->name;
   }
 }
