@@ -138,9 +138,9 @@ SimProcess::SimProcess(SimWorld& world, SimMachine& machine, bool resume)
       VirtualCompute::Around(key_.Fold("duration"),
                              (rank == 0 ? s.slowness : 1) * s.TimeOfCompute(),
                              s.step_jitter));
-  // A checkpoint takes up to four steps' time.
+  // A checkpoint takes up to two rounds' steps.
   disk_ = std::make_unique<VirtualCompute>(
-      &loop_, VirtualCompute::Around(key_.Fold("disk"), 2 * s.step_time, 1));
+      &loop_, VirtualCompute::Around(key_.Fold("disk"), s.TimeOfCompute(), 1));
   transport_ = std::make_unique<MortalTransport>(MakeTransport(), &crash_);
   world_.tell(machine_.id, absl::StrCat("starts process ", number_));
   world_.ledger.Begin(machine_.id, number_);
