@@ -34,10 +34,11 @@ constexpr absl::Duration kCallLimit = absl::Seconds(2);
 // The part of the time to leave that a checkpoint and the last report need.
 constexpr absl::Duration kLastReport = absl::Seconds(2);
 
-// The priority of the threads that write checkpoints and compute scores: a
-// tenth of a processor that steps want as well, and all of one that nobody
-// wants.
-constexpr int kBesideNice = 10;
+// The priorities of the threads beside the steps.  Writing a checkpoint hardly
+// computes.  A score does: where four peers share two processors it gets a
+// seventh of them, so it keeps up and the rounds hardly notice.
+constexpr int kDiskNice = 10;
+constexpr int kScoresNice = 2;
 
 // Returns an id that differs between any two incarnations; never used in
 // anything that a run must repeat.
@@ -53,8 +54,8 @@ PeerProcess::PeerProcess(PeerProcessOptions options)
       boot_id_(RandomId()),
       waiter_(&loop_),
       compute_(&loop_),
-      disk_(&loop_, kBesideNice),
-      scores_(&loop_, kBesideNice),
+      disk_(&loop_, kDiskNice),
+      scores_(&loop_, kScoresNice),
       id_(options_.id) {}
 
 PeerProcess::~PeerProcess() = default;
