@@ -15,6 +15,7 @@ namespace gossamer {
 class GraphMemory {
  public:
   // Memory that torch takes from here on for work of `stream` is of the pool.
+  // Throws as libtorch does (compute.h).
   GraphMemory(int device, DeviceStream* stream);
   GraphMemory(const GraphMemory&) = delete;
   GraphMemory& operator=(const GraphMemory&) = delete;
@@ -23,9 +24,10 @@ class GraphMemory {
   void End();
 
  private:
-  const int device_;
-  const uint64_t id_;
-  bool ended_ = false;
+  // A build without CUDA has no use for them.
+  [[maybe_unused]] const int device_;
+  [[maybe_unused]] const uint64_t id_;
+  [[maybe_unused]] bool ended_ = false;
 };
 
 }  // namespace gossamer

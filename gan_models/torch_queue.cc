@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/status_macros.h"
 #include "gan_models/compute.h"
 #include "gan_models/graph_memory.h"
 
@@ -109,8 +110,12 @@ absl::StatusOr<CapturedWork> TorchQueue::Capture(const Work& work) const {
         if (!cuda_) return On(stream, work);
         // The intermediate values of a graph lie in memory that is nobody
         // else's for as long as it is replayed.
-        auto graph_memory =
-            std::make_shared<GraphMemory>(queue_.device().index, stream);
+        std::shared_ptr<GraphMemory> graph_memory;
+        GOSSAMER_RETURN_IF_ERROR(GuardTorch([&] {
+          graph_memory =
+              std::make_shared<GraphMemory>(queue_.device().index, stream);
+          return absl::OkStatus();
+        }));
         const absl::Status enqueued = On(stream, work);
         graph_memory->End();
         memory = std::move(graph_memory);

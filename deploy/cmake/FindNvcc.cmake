@@ -5,7 +5,7 @@
 #
 # CMake's own CUDA language wants a toolkit's folders, which the packages do not
 # have.  GOSSAMER_CUDART is the runtime that programs contain; it opens the
-# driver by itself.
+# driver by itself.  NVCC_INCLUDE has the runtime's headers.
 set(CUDA_PACKAGES_VERSION 13.0)
 file(GLOB packages ${CMAKE_SOURCE_DIR}/.deps/cuda-${CUDA_PACKAGES_VERSION}/lib/python3*/site-packages/nvidia/cu13/bin)
 find_program(NVCC nvcc HINTS ${packages} $ENV{CUDA_HOME}/bin /usr/local/cuda/bin)
@@ -22,6 +22,7 @@ endif()
 get_filename_component(root ${NVCC} REALPATH)
 get_filename_component(root ${root} DIRECTORY)
 get_filename_component(root ${root} DIRECTORY)
+set(NVCC_INCLUDE ${root}/include)
 find_library(GOSSAMER_CUDART cudart_static HINTS ${root}/lib64 ${root}/lib NO_DEFAULT_PATH REQUIRED)
 
 # Turing, Ampere, Hopper, Blackwell, and what comes later from the last one's
