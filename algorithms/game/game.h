@@ -46,7 +46,8 @@ enum class Players { kDiscriminator, kBoth };
 
 // Uses of a generator besides training it.  `generator` is the
 // generator's extent of a parameter vector (a moving average, say); the game's
-// own parameters and statistics are as before after every call.
+// own parameters and statistics are as before after every call.  One thread at
+// a time calls it, while the game steps on another.
 class Evaluator {
  public:
   virtual ~Evaluator() = default;
