@@ -127,7 +127,13 @@ def main():
     arguments = parser.parse_args()
     if os.environ.get("POWER_LOSS_ALONE") != "1":
         os.environ["POWER_LOSS_ALONE"] = "1"
-        os.execvp("unshare", ["unshare", "--mount", sys.executable, *sys.argv])
+        # Mounts must not reach the machine.  In a root that is no mount, as of a
+        # chroot, nothing of it can be made private.
+        alone = ["unshare", "--mount"]
+        with open("/proc/self/mountinfo") as mounts:
+            if all(line.split()[4] != "/" for line in mounts):
+                alone += ["--propagation", "unchanged"]
+        os.execvp("unshare", [*alone, sys.executable, *sys.argv])
     if not arguments.finds:
         run(arguments.writer, arguments.points, arguments.seed)
         return
