@@ -40,8 +40,8 @@ struct DeviceQueue::State {
   };
   std::vector<Pinned> given_back ABSL_GUARDED_BY(mu);
   std::vector<Pinned> marked;  // of the queue's thread
-  // Where work is captured; null until then.  It lives as long as the queue,
-  // since libraries keep memory by the name of a stream.
+  // The stream on which work is captured; null until then.  It lives as long as
+  // the queue, since libraries keep memory by the name of a stream.
   DeviceStream* aside = nullptr;
 
   static void Fail(Parts& parts, std::string_view what, const char* why,

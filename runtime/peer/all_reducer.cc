@@ -156,6 +156,7 @@ void AllReducer::Restart() {
 }
 
 void AllReducer::Send() {
+  if (fabric_ != nullptr) fabric_->TakeQueue();
   // The word is empty if LeadAhead() has sent it already.
   if (!word_.empty()) current_->Lead(std::exchange(word_, Payload()));
   Contribute();
@@ -203,6 +204,7 @@ std::string AllReducer::Awaited() const {
 }
 
 void AllReducer::Finish(double seconds) {
+  if (fabric_ != nullptr) fabric_->LendQueue();
   if (seconds_.empty() || operation_ >= first_ + trial_operations()) return;
   // The last operation's own time cannot travel any more: it only carries the
   // times of those before.
@@ -252,6 +254,7 @@ void AllReducer::SendOutgoing(AllReduce& op, uint64_t operation) {
 
 void AllReducer::Part() {
   parts_ = true;
+  if (fabric_ != nullptr) fabric_->TakeQueue();
   for (const PeerId peer : members_) SendFarewell(peer);
   transport_->Flush();
 }

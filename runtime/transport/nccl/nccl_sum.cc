@@ -79,6 +79,7 @@ void NcclSum::Start(uint64_t operation) {
   TellAll(operation, kFabricBegun);
   begun_ = agreement_->all_started() ? loop_->Now() : absl::InfiniteFuture();
   pending_ = !agreement_->failed();
+  TakeQueue();
   Launch();
   Arm();
 }
@@ -101,20 +102,35 @@ void NcclSum::Fail(NcclEvent event, const std::string& why) {
          absl::StrCat("among all peers, while ", std::string(NameOf(before)),
                       ": ", why, "; means travel by gRPC from here on"));
   TellAll(*agreement_->lacks(), kFabricFailed);
+  Forsake();
+}
+
+// Once no member can have the mean that is under way, the compute engine takes
+// the queue to encode it for the other way.
+void NcclSum::Forsake() {
+  if (!agreement_->Possible(operation_)) idle_ = false;
   if (changed_) changed_();
 }
 
-// A copy to the host blocks the loop, once in a run.
 void NcclSum::GiveTo(int rank) {
-  const std::optional<uint64_t> lacks = agreement_->Owes(rank);
-  if (!lacks) return;
-  const Vector& mean = *lacks == operation_ ? current_ : previous_;
-  if (mean == nullptr || (*lacks != operation_ && *lacks + 1 != operation_)) {
-    return;
+  if (!agreement_->Owes(rank)) return;
+  owed_.insert(rank);
+  if (idle_) TakeQueue();
+}
+
+// A copy to the host blocks the loop, once in a run.
+void NcclSum::TakeQueue() {
+  idle_ = true;
+  for (const int rank : std::exchange(owed_, {})) {
+    const uint64_t lacks = *agreement_->Owes(rank);
+    const Vector* mean = lacks == operation_       ? &current_
+                         : lacks + 1 == operation_ ? &previous_
+                                                   : nullptr;
+    if (mean == nullptr || *mean == nullptr) continue;
+    auto values = std::make_shared<const std::vector<float>>((*mean)->ToHost());
+    Tell(member(rank), lacks, kFabricSum,
+         Payload(std::as_bytes(std::span(*values)), values));
   }
-  auto values = std::make_shared<const std::vector<float>>(mean->ToHost());
-  Tell(member(rank), *lacks, kFabricSum,
-       Payload(std::as_bytes(std::span(*values)), values));
 }
 
 absl::Status NcclSum::OnFrame(PeerId peer, uint64_t operation, uint32_t step,
@@ -149,7 +165,7 @@ absl::Status NcclSum::OnFrame(PeerId peer, uint64_t operation, uint32_t step,
       GiveTo(rank);
       Fail(NcclEvent::kTold,
            absl::StrCat("peer ", peer.value, " has given it up"));
-      if (changed_) changed_();
+      Forsake();
       break;
     default: {
       // All members that have the mean send it: the first one is taken, and one

@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -75,6 +76,12 @@ class NcclSum {
   bool done() const { return agreement_.has_value() && agreement_->done(); }
   // The mean of an operation that is done; valid until the next Start.
   DeviceSpan<const float> Mean() const { return current_->span(); }
+  // The queue is one thread's at a time.  An operation has begun, by whichever
+  // way, or the last one is over: it is the loop's, and members get the means
+  // that they lack.
+  void TakeQueue();
+  // An operation is done: it is the compute engine's again.
+  void LendQueue() { idle_ = false; }
   // The members that an operation under way waits for, as "peers 1, 4".
   std::string Awaited() const;
 
@@ -92,12 +99,15 @@ class NcclSum {
   void Tell(PeerId to, uint64_t operation, uint32_t step, Payload body = {});
   void TellAll(uint64_t operation, uint32_t step);
   void TakeId(const NcclUniqueId& id);
+  // Sends a rank the mean that it lacks, if this member has it: now, or once
+  // the queue is not the compute engine's.
   void GiveTo(int rank);
   void Launch();
   void Poll();
   void Arm();
   // This member gives NCCL up.
   void Fail(NcclEvent event, const std::string& why);
+  void Forsake();
   void Report(EventKind kind, const std::string& detail) const;
 
   EventLoop* const loop_;
@@ -121,6 +131,8 @@ class NcclSum {
   // Of the operation before, whose mean a member may lack; of the one under
   // way; of the next one.
   Vector previous_, current_, next_;
+  bool idle_ = false;   // the queue is the loop's
+  std::set<int> owed_;  // ranks that wait for a mean until then
   bool armed_ = false;
   // Callbacks on the loop hold it weakly.
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>();
