@@ -190,6 +190,7 @@ class Edge {
   // Begins a record of the boundary before `cut` (decided() >= cut), beside
   // those of earlier cuts.
   void BeginRecord(ExchangeId cut);
+  void DropRecord(ExchangeId cut) { records_.erase(cut); }
   // The record of `cut` holds both payloads of every exchange below it.
   bool Sealed(ExchangeId cut) const;
   // There is no record of `cut`, or it can never be sealed: the incarnation

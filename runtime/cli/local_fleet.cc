@@ -39,14 +39,6 @@ std::optional<int> ReadPort(const std::string& path) {
   return port;
 }
 
-// Keeps the scores of before.  A peer reports a score only in its round, and
-// people read it until the next one.
-void KeepScores(const FleetProgress& before, FleetProgress& now) {
-  for (size_t i = 0; i < std::min(before.peers.size(), now.peers.size()); ++i) {
-    if (!now.peers[i].score) now.peers[i].score = before.peers[i].score;
-  }
-}
-
 }  // namespace
 
 LocalFleet::LocalFleet(FleetSpec spec, SignalWaiter& signals,
@@ -233,7 +225,6 @@ void LocalFleet::Poll() {
   // shows in its exit.
   if (status.ok()) {
     FleetProgress now = ProgressOf(*status, spec_.config.rounds(), spec_.title);
-    KeepScores(progress_, now);
     progress_ = std::move(now);
     if (progress_.note.empty()) progress_.note = spec_.note;
     if (status->has_consensus_distance() &&

@@ -279,6 +279,10 @@ void Edges::BeginRecord(ExchangeId cut) {
   FlushAll();
 }
 
+void Edges::DropRecord(ExchangeId cut) {
+  for (auto& [peer, entry] : entries_) entry.edge->DropRecord(cut);
+}
+
 // A resting edge's other end may be at rest already, and one that has begun
 // anew knows nothing of the cut: their records are not waited for.
 bool Edges::Sealed(const Entry& entry, ExchangeId cut) {

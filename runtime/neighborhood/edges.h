@@ -101,6 +101,7 @@ class Edges final : public TransportListener {
   void FlushAll();
 
   void BeginRecord(ExchangeId cut);
+  void DropRecord(ExchangeId cut);
   bool Sealed(ExchangeId cut) const;
   SavedEdges TakeRecords(ExchangeId cut);
   bool Settled(bool resting) const;

@@ -135,6 +135,8 @@ class Neighborhood {
 
   // A fleet cut: all ids below are decided here, and the other ends learn it.
   void BeginRecord(ExchangeId cut) { edges_.BeginRecord(cut); }
+  // Nothing of the cut will be saved here.
+  void DropRecord(ExchangeId cut) { edges_.DropRecord(cut); }
   // Its records are sealed, but for those that cannot be.
   bool Sealed(ExchangeId cut) const { return edges_.Sealed(cut); }
   // Sealed records by neighbour; unsealed ones are left out, and those of

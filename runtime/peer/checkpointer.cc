@@ -108,7 +108,8 @@ void Checkpointer::BeginIfDue() {
     return;
   }
   if (Full()) return ReportSkipped();
-  Take();
+  // The record of a cut that is not saved would stay until a later one is.
+  if (!Take()) neighborhood_->DropRecord(MakeExchangeId(round));
 }
 
 // A checkpoint is whole once the neighbours' words of its round have come,
@@ -141,11 +142,17 @@ void Checkpointer::ReportSkipped() {
 
 void Checkpointer::BeginLast(bool own) {
   // Without a checkpoint of its own the peer still ends its part of the cut.
-  if (store_ != nullptr && own) return Take();
-  neighborhood_->BeginRecord(MakeExchangeId(state_->round()));
+  if (store_ == nullptr || !own) {
+    return neighborhood_->BeginRecord(MakeExchangeId(state_->round()));
+  }
+  Take();
 }
 
-void Checkpointer::Take() {
+bool Checkpointer::Take() {
+  // The last round's may be due as well: its record begins anew.
+  if (!taken_.empty() && taken_.back().id.round == state_->round()) {
+    taken_.pop_back();
+  }
   // Records begin whether or not there is something to save: neighbours seal
   // theirs by this end's word.
   neighborhood_->BeginRecord(MakeExchangeId(state_->round()));
@@ -153,7 +160,7 @@ void Checkpointer::Take() {
     reporter_->Report("checkpoint_failed",
                       "this peer's parameters are not finite; the checkpoints "
                       "before stay");
-    return;
+    return false;
   }
   // The copy lets training go on while the checkpoint waits for its edges.
   absl::StatusOr<Checkpoint> taken = TakeCheckpoint(
@@ -166,9 +173,10 @@ void Checkpointer::Take() {
   if (!taken.ok()) {
     reporter_->Report("checkpoint_failed",
                       std::string(taken.status().message()));
-    return;
+    return false;
   }
   taken_.push_back(*std::move(taken));
+  return true;
 }
 
 void Checkpointer::WriteIfSealed() {
@@ -208,12 +216,16 @@ void Checkpointer::Write() {
           spare_ = std::move(writing->checkpoint);
         }
         writing_ = nullptr;
+        WriteIfSealed();
         writing->over.Set(writing->saved.ok());
       });
 }
 
-Task<bool> Checkpointer::Finish() {
+Task<bool> Checkpointer::Finish(bool newest) {
   bool saved = false;
+  if (newest && taken_.size() > 1) {
+    taken_.erase(taken_.begin(), taken_.end() - 1);
+  }
   while (writing_ != nullptr || !taken_.empty()) {
     if (writing_ == nullptr) Write();
     const Pending<bool> over = writing_->over;
@@ -244,15 +256,12 @@ Task<absl::StatusOr<Checkpointer::Resumed>> Checkpointer::Resume(
     }
     std::optional<Found> found;
     co_await Compute(disk_, [&] { found = Read(*store_, begun->resumed); });
-    ReportDamaged(found->list);
+    absl::Status kept;
     if (found->list.ok()) {
-      absl::Status kept;
       co_await Compute(disk_,
                        [&] { kept = store_->KeepDamaged(*found->list); });
-      if (!kept.ok()) {
-        reporter_->Report("checkpoint_failed", std::string(kept.message()));
-      }
     }
+    ReportDamaged(found->list, kept);
     if (out_of_time() || begun != Beginning(view)) continue;
     if (begun->resumed != 0) {
       // The fleet begins where all members said that they have a whole
@@ -284,7 +293,8 @@ Task<absl::StatusOr<Checkpointer::Resumed>> Checkpointer::Resume(
 }
 
 void Checkpointer::ReportDamaged(
-    const absl::StatusOr<std::vector<StoredCheckpoint>>& list) {
+    const absl::StatusOr<std::vector<StoredCheckpoint>>& list,
+    const absl::Status& kept) {
   if (!list.ok()) {
     reporter_->Report("checkpoint_damaged",
                       std::string(list.status().message()));
@@ -292,13 +302,13 @@ void Checkpointer::ReportDamaged(
   }
   for (const StoredCheckpoint& stored : *list) {
     if (stored.whole.ok()) continue;
-    reporter_->Report(
-        "checkpoint_damaged",
-        absl::StrCat(
-            stored.whole.message(),
-            absl::IsDataLoss(stored.whole)
-                ? absl::StrCat("; kept as damaged-round-", stored.round)
-                : ""));
+    std::string detail(stored.whole.message());
+    if (!kept.ok()) {
+      absl::StrAppend(&detail, "; it was not kept: ", kept.message());
+    } else if (absl::IsDataLoss(stored.whole)) {
+      absl::StrAppend(&detail, "; kept as damaged-round-", stored.round);
+    }
+    reporter_->Report("checkpoint_damaged", detail);
   }
 }
 

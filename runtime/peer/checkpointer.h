@@ -49,8 +49,9 @@ class Checkpointer {
   // Begins to write the first in hand if its edges are sealed, or if it has
   // waited long enough.
   void WriteIfSealed();
-  // Writes those in hand, sealed or not, and waits until all are written.
-  Task<bool> Finish();
+  // Writes those in hand, sealed or not, and waits until all are written; of a
+  // peer that has little time the newest alone.
+  Task<bool> Finish(bool newest);
   // Those in hand are of an incarnation that is over.
   void Discard() { taken_.clear(); }
 
@@ -67,12 +68,14 @@ class Checkpointer {
 
  private:
   bool Full() const;
-  void Take();
+  // False: there is nothing to save, which is reported.
+  bool Take();
   void Write();
   void ReportSkipped();
   CheckpointId OwnId() const;
   absl::StatusOr<SavedEdges> Restore(Checkpoint& saved);
-  void ReportDamaged(const absl::StatusOr<std::vector<StoredCheckpoint>>& list);
+  void ReportDamaged(const absl::StatusOr<std::vector<StoredCheckpoint>>& list,
+                     const absl::Status& kept);
 
   const PeerSpec& spec_;
   ComputeEngine* const disk_;

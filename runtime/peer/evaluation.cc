@@ -25,10 +25,8 @@ bool Evaluation::Due(bool last) const {
 
 Task<bool> Evaluation::Run(bool last) {
   const bool ends = last || state_->round() == spec_.rounds;
-  // The last round's own score is never left out for those before.
-  if (waiting_ >= kMostWaiting && ends) co_await AllOver();
-  if (Due(ends)) Begin();
-  if (waiting_ > 0 && (waits_ || ends)) co_await AllOver();
+  if (Due(ends)) Begin(ends);
+  if (waiting_ > 0 && waits_) co_await AllOver();
   co_return TakeScores();
 }
 
@@ -57,8 +55,9 @@ Pending<bool> Evaluation::AllOver() {
   return over_;
 }
 
-void Evaluation::Begin() {
-  if (waiting_ >= kMostWaiting) {
+void Evaluation::Begin(bool last) {
+  // The last round's own score is never left out for those before.
+  if (waiting_ >= kMostWaiting && !last) {
     const uint64_t times = skips_.Due(++skipped_);
     if (times == 0) return;
     reporter_->Report(
@@ -72,6 +71,8 @@ void Evaluation::Begin() {
   const auto look = std::make_shared<Look>();
   look->round = state_->round();
   const HostCopy<float> generator(state_->queue(), state_->generator());
+  // The values of a device that has failed are zeros.
+  if (!state_->queue().status().ok()) return;
   look->generator.assign(generator.span().begin(), generator.span().end());
   ++waiting_;
   engine_->Run(

@@ -1,7 +1,7 @@
 // Scores and pictures of the generator, at the rounds that are due.
 //
 // They are taken from a copy of the generator by an engine of their own, so no
-// round waits for them but the last.  Knows nothing of how a game is scored.
+// round waits for them.  Knows nothing of how a game is scored.
 
 #ifndef GOSSAMER_RUNTIME_PEER_EVALUATION_H_
 #define GOSSAMER_RUNTIME_PEER_EVALUATION_H_
@@ -32,11 +32,10 @@ class Evaluation {
              const TrainingState* state, Reporter* reporter);
 
   // After a round, the `last` or another: scores that have come since the round
-  // before go into its metrics, and the generator is taken if it is due.  Waits
-  // for all of them after the last.
+  // before go into its metrics, and the generator is taken if it is due.
   Task<bool> Run(bool last);
-  // The run has been stopped: waits for the scores that are missing, and
-  // reports them with the last round once more.
+  // After all rounds: waits for the scores that are missing, and reports them
+  // with the last round once more.
   Task<bool> Finish();
 
   // Most generators that wait for their scores.
@@ -54,7 +53,7 @@ class Evaluation {
   bool TakeScores();
   // Set once no generator waits for its score.
   Pending<bool> AllOver();
-  void Begin();
+  void Begin(bool last);
   void End(const Look& look);
 
   const PeerSpec& spec_;

@@ -102,7 +102,8 @@ void Reporter::EndRound(absl::Time started, Neighborhood& neighborhood,
                   .rounds = busy_.size()};
   report.generator_loss = metrics_.generator_loss;
   report.discriminator_loss = metrics_.discriminator_loss;
-  if (!metrics_.scores.empty()) report.score = metrics_.scores.back().value;
+  if (!metrics_.scores.empty()) score_ = metrics_.scores.back().value;
+  report.score = score_;
   report.bytes_sent = bytes.bytes_sent;
   report.sketch = std::move(sketch_);
   report.sketch_round = sketch_round_;

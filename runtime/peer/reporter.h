@@ -15,8 +15,8 @@
 #include "absl/time/time.h"
 #include "algorithms/base/throttle.h"
 #include "runtime/base/event_loop.h"
-#include "runtime/neighborhood/neighborhood.h"
 #include "runtime/base/recent.h"
+#include "runtime/neighborhood/neighborhood.h"
 #include "runtime/peer/training_state.h"
 #include "runtime/telemetry/metrics.h"
 #include "topology/fleet/membership.h"
@@ -77,6 +77,9 @@ class Reporter {
   absl::Time sketched_ = absl::InfinitePast();
   std::vector<double> sketch_;
   uint64_t sketch_round_ = 0;
+  // The newest score, which every report has: a beat tells the last report
+  // alone.
+  std::optional<double> score_;
 };
 
 }  // namespace gossamer

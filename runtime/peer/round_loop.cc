@@ -124,9 +124,10 @@ Task<absl::Status> RoundLoop::Finish() {
   if (!lifecycle.out_of_time()) parts_.trainer->Part();
   Task<bool> drained = parts_.drain->Run();
   co_await drained.result();
-  Task<bool> saved = parts_.checkpointer->Finish();
+  Task<bool> saved = parts_.checkpointer->Finish(lifecycle.left());
   co_await saved.result();
-  if (!lifecycle.out_of_time()) {
+  // A peer that leaves has no time for scores.
+  if (!lifecycle.left()) {
     Task<bool> scored = parts_.evaluation->Finish();
     co_await scored.result();
   }

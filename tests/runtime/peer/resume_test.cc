@@ -74,6 +74,25 @@ TEST_F(ResumeTest, StoppedAndResumedFleetIsBitExact) {
   }
 }
 
+// The round at which a fleet stops may have begun its checkpoint already.
+TEST_F(ResumeTest, AFleetThatStopsAtADueRoundIsBitExact) {
+  for (const int h : {0, 1, 3}) {
+    SimFleetOptions o = QuadraticFleet(4, 40);
+    o.codec = "innov-int4";
+    o.peer.overlap_steps = h;
+    const uint64_t whole = HashOfWhole(o);
+    std::filesystem::remove_all(folder_);
+    o.checkpoints = folder_;
+    o.peer.checkpoint_every = 1;
+    o.resume_round = StopEarly(o);
+    ASSERT_LT(o.resume_round, 40u);
+    o.boot = 2;
+    SimFleet second(o);
+    ASSERT_TRUE(second.Run()) << second.StatusOf(0);
+    EXPECT_EQ(second.Hash(), whole) << h;
+  }
+}
+
 // A disk that takes a hundred rounds for a checkpoint delays checkpoints, and
 // no round; the one of the end is still written.
 TEST_F(ResumeTest, NoRoundWaitsForADisk) {
