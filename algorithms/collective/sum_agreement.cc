@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
-
 namespace gossamer {
 
 SumAgreement::SumAgreement(int rank, int size, uint64_t first)
@@ -38,9 +36,10 @@ void SumAgreement::OnFailed(int rank, uint64_t operation) {
 // A rank that has not failed by this operation may have its sum, now or later.
 // No rank takes back that it has failed, so all ranks come to the same answer.
 bool SumAgreement::Possible(uint64_t operation) const {
-  return std::ranges::any_of(failed_, [operation](const auto& failed) {
-    return !failed || *failed > operation;
-  });
+  for (size_t r = 0; r < failed_.size(); ++r) {
+    if (MayHave(static_cast<int>(r), operation)) return true;
+  }
+  return false;
 }
 
 bool SumAgreement::all_started() const {
@@ -48,11 +47,20 @@ bool SumAgreement::all_started() const {
       started_, [this](uint64_t started) { return started > operation_; });
 }
 
-std::string SumAgreement::Awaited() const {
-  std::string ranks;
+bool SumAgreement::all_failed() const {
+  return std::ranges::all_of(
+      failed_, [](const auto& failed) { return failed.has_value(); });
+}
+
+bool SumAgreement::MayHave(int rank, uint64_t operation) const {
+  const std::optional<uint64_t>& failed = failed_[static_cast<size_t>(rank)];
+  return !failed || *failed > operation;
+}
+
+std::vector<int> SumAgreement::Awaited() const {
+  std::vector<int> ranks;
   for (size_t r = 0; r < started_.size(); ++r) {
-    if (started_[r] > operation_) continue;
-    absl::StrAppend(&ranks, ranks.empty() ? "" : ", ", r);
+    if (started_[r] <= operation_) ranks.push_back(static_cast<int>(r));
   }
   return ranks;
 }

@@ -12,7 +12,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 namespace gossamer {
@@ -43,10 +42,13 @@ class SumAgreement {
   bool done() const { return have_ > operation_; }
   // The fabric can still bring the sum of `operation`, or another rank has it.
   bool Possible(uint64_t operation) const;
+  bool all_failed() const;
+  // The rank has not said that it lacks the sum of `operation`.
+  bool MayHave(int rank, uint64_t operation) const;
   // All ranks have begun the operation that is under way.
   bool all_started() const;
-  // The ranks that have not, by their numbers: "0, 3".
-  std::string Awaited() const;
+  // The ranks that have not.
+  std::vector<int> Awaited() const;
   // The operation whose sum this rank has and `rank` lacks; nullopt if none.
   std::optional<uint64_t> Owes(int rank) const;
 

@@ -87,6 +87,7 @@ class PeerProcess {
   absl::StatusOr<VotingParts> OpenVoting(const std::string& folder);
   TopologyClientOptions Registration() const;
   void ListenToService();
+  void PrepareNccl();
   absl::Status MakePeer();
   // Returns whether this process was asked to stop or leave: before the service
   // knows of this peer, nobody else has to learn it.
@@ -101,6 +102,7 @@ class PeerProcess {
   void WarnOfRoom(size_t room) const;
   // Writes into events.jsonl, once there is one.
   void Report(EventKind kind, const std::string& detail, uint64_t times = 1);
+  void ReportAndLog(EventKind kind, const std::string& detail);
   // Reports a refusal by this peer in events.jsonl.
   void NoteRefused(EventKind kind, PeerId from, const absl::Status& why);
   // Reports files that cannot be read again, and each minute that nothing is
@@ -131,7 +133,7 @@ class PeerProcess {
   NcclTransport* nccl_ = nullptr;  // transport_, if it uses NCCL
   // Of a centralized run whose peers NCCL may join; or null.
   std::unique_ptr<NcclSum> fabric_;
-  int port_ = 0;                   // of the transport; 0: none
+  int port_ = 0;  // of the transport; 0: none
   std::unique_ptr<Membership> membership_;
   TopologyClient* client_ = nullptr;  // membership_ by its own type
   std::unique_ptr<DecisionLog> decision_log_;

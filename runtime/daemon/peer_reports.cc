@@ -51,6 +51,11 @@ void PeerProcess::CheckTrust() {
 
 // A refused view comes again with every answer, and a revoked peer dials as
 // often as it likes, so refusals are reported sparingly.
+void PeerProcess::ReportAndLog(EventKind kind, const std::string& detail) {
+  Report(kind, detail);
+  Log(absl::StrCat(std::string(kind.name()), ": ", detail));
+}
+
 void PeerProcess::NoteRefused(EventKind kind, PeerId from,
                               const absl::Status& why) {
   if (sink_ == nullptr) return;

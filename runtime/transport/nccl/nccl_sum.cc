@@ -32,6 +32,7 @@ void NcclSum::SetView(const View& view, uint64_t first) {
   rank_ = *plan.RankOf(options_.self);
   const int size = static_cast<int>(members_.size());
   agreement_.emplace(rank_, size, first);
+  first_ = operation_ = first;
   comm_ = std::make_unique<NcclCommunicator>(api_, device_, size, rank_);
   since_ = loop_->Now();
   if (rank_ == 0) {
@@ -88,14 +89,15 @@ void NcclSum::Start(uint64_t operation) {
 void NcclSum::Launch() {
   if (!pending_ || !comm_->ready()) return;
   pending_ = false;
-  const absl::Status begun = comm_->Sum(current_);
+  absl::Status begun = queue_.status();
+  if (begun.ok()) begun = comm_->Sum(current_);
   if (!begun.ok()) Fail(NcclEvent::kFailed, std::string(begun.message()));
 }
 
 void NcclSum::Fail(NcclEvent event, const std::string& why) {
   if (agreement_->failed()) return;
   const NcclState before = comm_->state();
-  comm_->End(event);
+  why_ended_ = event;
   pending_ = false;
   agreement_->Fail();
   Report("nccl_broken",
@@ -108,6 +110,9 @@ void NcclSum::Fail(NcclEvent event, const std::string& why) {
 // Once no member can have the mean that is under way, the compute engine takes
 // the queue to encode it for the other way.
 void NcclSum::Forsake() {
+  // An abort may end the operation at members that still wait for this one, as
+  // if it had summed.  None of them waits any more.
+  if (agreement_->all_failed()) comm_->End(why_ended_);
   if (!agreement_->Possible(operation_)) idle_ = false;
   if (changed_) changed_();
 }
@@ -142,6 +147,12 @@ absl::Status NcclSum::OnFrame(PeerId peer, uint64_t operation, uint32_t step,
                      options_.self.value));
   }
   const int rank = static_cast<int>(it - members_.begin());
+  // No member is further ahead, since each needs all for every operation.
+  if (step != kFabricGroup && operation > operation_ + 1) {
+    return absl::DataLossError(absl::StrCat("a word of the mean ", operation,
+                                            ", where that of ", operation_,
+                                            " is under way"));
+  }
   switch (step) {
     case kFabricGroup: {
       NcclUniqueId id;
@@ -171,7 +182,7 @@ absl::Status NcclSum::OnFrame(PeerId peer, uint64_t operation, uint32_t step,
       // All members that have the mean send it: the first one is taken, and one
       // of an operation that is done is dropped.
       if (!agreement_->failed() || done() || operation != operation_ ||
-          current_ == nullptr) {
+          current_ == nullptr || !agreement_->MayHave(rank, operation)) {
         break;
       }
       if (body.size() != current_->size() * sizeof(float)) {
@@ -242,7 +253,8 @@ void NcclSum::Poll() {
     } else if (landed->has_value()) {
       agreement_->Have();
       if (changed_) changed_();
-    } else if (now - begun_ >= options_.deadline) {
+    } else if (now - begun_ >=
+               (operation_ == first_ ? options_.making : options_.deadline)) {
       Fail(NcclEvent::kLate, absl::StrCat("a mean has taken ",
                                           absl::FormatDuration(now - begun_)));
     }
@@ -263,7 +275,11 @@ void NcclSum::Arm() {
 }
 
 std::string NcclSum::Awaited() const {
-  return absl::StrCat("NCCL, or peers of ranks ", agreement_->Awaited());
+  std::vector<std::string> peers;
+  for (const int rank : agreement_->Awaited()) {
+    peers.push_back(absl::StrCat("peer ", member(rank).value));
+  }
+  return peers.empty() ? "NCCL" : absl::StrJoin(peers, ", ");
 }
 
 void NcclSum::Report(EventKind kind, const std::string& detail) const {

@@ -37,7 +37,8 @@ struct NcclSumOptions {
   PeerId self;
   // The watchdog: no operation that all members have begun takes longer.
   absl::Duration deadline = absl::Seconds(1);
-  // All members make the communicator within this time, or give it up.
+  // All members make the communicator within this time, or give it up.  NCCL
+  // connects in the first operation, which has as long.
   absl::Duration making = absl::Seconds(30);
   // Between two looks at what is under way.
   absl::Duration poll = absl::Microseconds(50);
@@ -82,7 +83,8 @@ class NcclSum {
   void TakeQueue();
   // An operation is done: it is the compute engine's again.
   void LendQueue() { idle_ = false; }
-  // The members that an operation under way waits for, as "peers 1, 4".
+  // The members that an operation under way waits for, as "peer 1, peer 4"; or
+  // "NCCL".
   std::string Awaited() const;
 
   // A frame whose head says OfFabric.  kDataLoss if it is none of this
@@ -124,7 +126,8 @@ class NcclSum {
   std::unique_ptr<NcclCommunicator> comm_;
   std::optional<NcclUniqueId> id_;
   absl::Time since_;  // the communicator began to be made
-  uint64_t operation_ = 0;
+  uint64_t first_ = 0, operation_ = 0;
+  NcclEvent why_ended_ = NcclEvent::kFailed;
   bool pending_ = false;  // started, and not launched yet
   // The time from which the operation under way has been held up by no member.
   absl::Time begun_ = absl::InfiniteFuture();

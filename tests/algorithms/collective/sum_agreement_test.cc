@@ -199,7 +199,7 @@ TEST(SumAgreementTest, NamesTheRanksThatHaveNotBegun) {
   a.Start(3);
   a.OnStarted(2, 3);
   EXPECT_FALSE(a.all_started());
-  EXPECT_EQ(a.Awaited(), "0, 3");
+  EXPECT_EQ(a.Awaited(), (std::vector<int>{0, 3}));
 }
 
 }  // namespace
