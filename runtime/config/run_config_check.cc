@@ -40,6 +40,13 @@ void CheckRun(const RunConfig& config, Problems& problems) {
       !device.ok()) {
     problems.Refuse("resources.device", device.status().message());
   }
+  if (const std::string& fabric = config.resources().fabric();
+      fabric.size() > 64 ||
+      fabric.find_first_not_of(kNameLetters) != std::string::npos) {
+    problems.Refuse(
+        "resources.fabric", "is \"", fabric,
+        "\"; a fabric's name is at most 64 letters, digits and ._-");
+  }
   problems.Range<uint64_t>("mixing.replica_memory_mb",
                            config.mixing().replica_memory_mb(), 0,
                            uint64_t{1} << 32);

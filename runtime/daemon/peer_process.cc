@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "algorithms/base/status_macros.h"
 #include "runtime/base/peer_folder.h"
 #include "runtime/config/compose.h"
@@ -145,6 +146,7 @@ absl::Status PeerProcess::OpenDevice() {
   PeerDeviceOptions options;
   options.device = options_.config.resources().device();
   options.transport = options_.config.transport();
+  options.fabric = options_.config.resources().fabric();
   // The peers of one machine mostly have ids in a row.
   options.turn = id_ == 0 ? 0 : id_ - 1;
   options.why_on_host = WhyOnHost(options_.config);
@@ -190,8 +192,7 @@ absl::Status PeerProcess::Listen() {
   options.nccl = device_->nccl();
   options.device = device_->nccl_device();
   options.report = [this](EventKind kind, const std::string& detail) {
-    Report(kind, detail);
-    Log(absl::StrCat(std::string(kind.name()), ": ", detail));
+    ReportAndLog(kind, detail);
   };
   options.on_problem = [this](PeerId peer, const absl::Status& why) {
     // Lines about members are worth more than those about anybody else who
@@ -273,7 +274,7 @@ TopologyClientOptions PeerProcess::Registration() const {
 
 void PeerProcess::ListenToService() {
   client_->Observe(this, [this] {
-    if (nccl_ != nullptr) nccl_->Prepare(client_->view());
+    PrepareNccl();
     waiter_.Notify();
   });
   client_->SetOnRefused([this](const absl::Status& why) {
@@ -297,6 +298,13 @@ void PeerProcess::ListenToService() {
       Log(absl::StrCat("topology service: ", why, "; trying again"));
     }
   });
+}
+
+// The edges of a view, of which a centralized run has none: its means have a
+// communicator of their own (fabric_).
+void PeerProcess::PrepareNccl() {
+  if (nccl_ == nullptr || IsCentralized(options_.config)) return;
+  nccl_->Prepare(client_->view());
 }
 
 Task<absl::Status> PeerProcess::Register() {
@@ -395,8 +403,7 @@ absl::Status PeerProcess::MakePeer() {
         NcclSumOptions{
             .self = {id_},
             .report = [this](EventKind kind, const std::string& detail) {
-              Report(kind, detail);
-              Log(absl::StrCat(std::string(kind.name()), ": ", detail));
+              ReportAndLog(kind, detail);
             }});
   }
   GOSSAMER_ASSIGN_OR_RETURN(
@@ -432,7 +439,7 @@ Task<absl::Status> PeerProcess::Main() {
         MakeGameFor(static_cast<int>((id_ - 1) % options_.config.peers())));
     GOSSAMER_CO_RETURN_IF_ERROR(Listen());
     // The view may have come before there was a transport.
-    if (nccl_ != nullptr) nccl_->Prepare(client_->view());
+    PrepareNccl();
   }
   Task<absl::Status> trained = Train();
   const absl::Status status = co_await trained.result();
@@ -463,6 +470,11 @@ Task<absl::Status> PeerProcess::Train() {
                                       : "finished at round ",
                    peer_->round() - (early ? 0 : 1), ", ", peer_->steps(),
                    " steps"));
+  if (nccl_ != nullptr) {
+    const NcclCounters& seen = nccl_->nccl_counters();
+    Log(absl::StrFormat("NCCL brought %d payloads; %d fell back to gRPC",
+                        seen.bodies, seen.fallbacks));
+  }
   co_return absl::OkStatus();
 }
 

@@ -1,11 +1,13 @@
 #include "runtime/device/peer_device.h"
 
+#include <cstdlib>
 #include <fstream>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "algorithms/base/rng.h"
 #include "algorithms/base/status_macros.h"
 #include "runtime/device/device_request.h"
 #include "runtime/transport/nccl/cuda_nccl_device.h"
@@ -16,8 +18,13 @@ namespace gossamer {
 namespace {
 
 // The same for all processes of a machine, of its containers, too, and of no
-// other machine.
+// other machine.  NCCL lets its user say what a machine is; processes that it
+// is told to keep apart are apart here, too.
 std::string MachineId() {
+  if (const char* const told = std::getenv("NCCL_HOSTID");
+      told != nullptr && *told != '\0') {
+    return absl::StrCat(absl::Hex(RngKey(0).Fold(told).Bits(0)));
+  }
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string id;
   file >> id;
@@ -117,6 +124,10 @@ absl::Status PeerDevice::OpenNccl(const PeerDeviceOptions& options) {
       static_cast<double>(facts.memory) / 1e9));
   // Without a version the place is for people alone (NcclPlace::Parse).
   NcclPlace place = {MachineId(), facts.address, 0};
+  // An address on a bus is unique within a machine.
+  if (!options.fabric.empty()) {
+    place = {options.fabric, absl::StrCat(place.fabric, "-", place.gpu), 0};
+  }
   if (options.transport != "grpc") {
     absl::StatusOr<std::unique_ptr<NcclApi>> nccl = options.nccl();
     auto device = CudaNcclDevice::Open(calls, index);

@@ -26,6 +26,7 @@ absl::StatusOr<std::unique_ptr<NcclApi>> OpenNcclApi();
 struct PeerDeviceOptions {
   std::string device = "cpu";      // resources.device
   std::string transport = "auto";  // transport
+  std::string fabric = {};         // resources.fabric
   // By which the peers of a machine are spread over its GPUs (ChooseDevice).
   uint64_t turn = 0;
   // Why the run computes on the CPU whatever the machine has; or empty.

@@ -108,6 +108,16 @@ TEST(ParseRunConfig, DeviceIsTheCpuUnlessAGpuIsAskedFor) {
                     HasSubstr("write auto, cpu, cuda, or cuda:N")));
 }
 
+TEST(ParseRunConfig, FabricIsAName) {
+  EXPECT_EQ(Parse("", {"resources.fabric=rack-1"}).resources().fabric(),
+            "rack-1");
+  for (const std::string fabric : {"a/b", "a b"}) {
+    EXPECT_THAT(Error("resources { fabric: \"" + fabric + "\" }"),
+                HasSubstr("resources.fabric is \"" + fabric +
+                          "\"; a fabric's name is"));
+  }
+}
+
 TEST(ParseRunConfig, PlaceIsTheKeysEvenIfTheNextTokenIsElsewhere) {
   EXPECT_THAT(Error("mixin\n\n{ codec: \"dense-f32\" }"),
               StartsWith("f.textproto:1:1: there is no key \"mixin\""));
@@ -604,7 +614,8 @@ TEST(ConfigurationHash, IsOfWhatPeersShare) {
                                           "edges: \"\" }")));
   // Peers on GPUs and peers in host memory train together.
   EXPECT_EQ(hash, ConfigurationHash(Parse("transport: \"grpc\"")));
-  EXPECT_EQ(hash, ConfigurationHash(Parse("resources { device: \"cuda:1\" }")));
+  EXPECT_EQ(hash, ConfigurationHash(Parse("resources { device: \"cuda:1\" "
+                                          "fabric: \"rack-1\" }")));
   EXPECT_NE(hash, ConfigurationHash(Parse("seed: 2")));
   EXPECT_NE(hash, ConfigurationHash(Parse("mixing { gamma: 0.5 }")));
   EXPECT_NE(hash, ConfigurationHash(Parse("step { beta1: 0.4 }")));

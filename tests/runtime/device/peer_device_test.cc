@@ -105,6 +105,24 @@ TEST_F(PeerDeviceTest, PeersOfOneMachineAreOnOneFabricAndGpusOfTheirOwn) {
   EXPECT_EQ(places[0].gpu, places[2].gpu);
 }
 
+TEST_F(PeerDeviceTest, AFabricJoinsMachines) {
+  FakeDevice fake({.devices = 2});
+  PeerDeviceOptions options = On("cuda:0");
+  const auto place = [&](const char* machine) {
+    setenv("NCCL_HOSTID", machine, 1);
+    const auto device = PeerDevice::Open(options).value();
+    unsetenv("NCCL_HOSTID");
+    return *NcclPlace::Parse(device->place());
+  };
+  EXPECT_NE(place("a/1").fabric, place("b").fabric);
+  options.fabric = "rack-1";
+  EXPECT_EQ(place("a/1").fabric, "rack-1");
+  EXPECT_EQ(place("b").fabric, "rack-1");
+  // GPUs at one address of two machines are two.
+  EXPECT_NE(place("a/1").gpu, place("b").gpu);
+  EXPECT_EQ(place("b").gpu, place("b").gpu);
+}
+
 TEST_F(PeerDeviceTest, AutoFallsBackToTheCpuAndSaysWhyOnce) {
   FakeDevice fake({.driver = 12040});
   const auto old = PeerDevice::Open(On("auto"));
