@@ -198,6 +198,16 @@ GOSSAMER_HOST_DEVICE bool CodeIsValid(Coding coding, const std::byte* at,
   return true;
 }
 
+// The same of all codes of 4 or 8 bits in a word.
+GOSSAMER_HOST_DEVICE bool WordIsValid(uint32_t bits, uint32_t word) {
+  const uint32_t lowest = bits == 8 ? 0x80808080u : 0x88888888u;
+  const uint32_t one = lowest >> (bits - 1);
+  // The lowest code is 0 now, and of all fields this finds whether one is 0
+  // (Warren, Hacker's Delight, 6-1).
+  word ^= lowest;
+  return ((word - one) & ~word & lowest) == 0;
+}
+
 // Code i of the `kept` of a chunk of n values.  An index that repeats would add
 // twice at one place, and one outside would write beyond the chunk.
 GOSSAMER_HOST_DEVICE bool TopKCodeIsValid(const std::byte* codes, size_t i,

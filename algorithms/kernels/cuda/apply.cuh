@@ -57,6 +57,14 @@ __global__ void ApplyBlocks(Side theirs, Side mine, float c, size_t n,
   }
   for (size_t b = Warp(); b * kBlockSize < n; b += WarpsInAll()) {
     const size_t start = b * kBlockSize;
+    // All is asked for before the first of it is needed: the compiler cannot
+    // know that no store changes what a later load reads.
+    float old_difference[kPerLane], old_x[kPerLane];
+    for (uint32_t j = 0; j < kPerLane; ++j) {
+      const size_t i = start + Lane() + kWarp * j;
+      old_difference[j] = difference != nullptr && i < n ? difference[i] : 0;
+      old_x[j] = x != nullptr && i < n ? x[i] : 0;
+    }
     float their_values[kPerLane], my_values[kPerLane];
     DecodeBlock(theirs, start, n, their_values);
     DecodeBlock(mine, start, n, my_values);
@@ -64,8 +72,10 @@ __global__ void ApplyBlocks(Side theirs, Side mine, float c, size_t n,
       const size_t i = start + Lane() + kWarp * j;
       if (i >= n) continue;
       ApplyValue(their_values[j], my_values[j], c,
-                 difference == nullptr ? nullptr : difference + i,
-                 x == nullptr ? nullptr : x + i);
+                 difference == nullptr ? nullptr : &old_difference[j],
+                 x == nullptr ? nullptr : &old_x[j]);
+      if (difference != nullptr) difference[i] = old_difference[j];
+      if (x != nullptr) x[i] = old_x[j];
     }
   }
 }
@@ -96,6 +106,8 @@ inline void Apply(DeviceStream* stream, const CodedSpan* theirs,
       return launch(ApplyBlocks<Coding::kInt4>);
     case Coding::kLm2:
       return launch(ApplyBlocks<Coding::kLm2>);
+    case Coding::kUnit:
+      return launch(ApplyBlocks<Coding::kUnit>);
     case Coding::kSign:
       return launch(ApplyBlocks<Coding::kSign>);
     case Coding::kBf16:
@@ -121,19 +133,43 @@ __global__ void FindInvalidCodes(Coding coding, const std::byte* codes,
     }
   } else {
     const size_t bytes = ValueBytes(coding);
-    const size_t values = CodeBytes(coding, n) / bytes;
-    for (size_t i = Thread(); i < values; i += Threads()) {
+    for (size_t i = Thread(); i < n; i += Threads()) {
       good &= CodeIsValid(coding, codes + bytes * i, largest);
     }
   }
   // Threads that write at once write the same.
   if (!good) *invalid = 1;
 }
+
+// The same of codes that are packed into words, four of which are read at once
+// where they are aligned.
+__global__ void FindInvalidWords(uint32_t bits, const std::byte* codes,
+                                 size_t words, uint32_t* invalid) {
+  const bool aligned = reinterpret_cast<uintptr_t>(codes) % sizeof(uint4) == 0;
+  const size_t fours = aligned ? words / 4 : 0;
+  bool good = true;
+  for (size_t i = Thread(); i < fours; i += Threads()) {
+    const uint4 w = reinterpret_cast<const uint4*>(codes)[i];
+    good &= WordIsValid(bits, w.x) && WordIsValid(bits, w.y) &&
+            WordIsValid(bits, w.z) && WordIsValid(bits, w.w);
+  }
+  for (size_t i = 4 * fours + Thread(); i < words; i += Threads()) {
+    good &= WordIsValid(bits, LoadAs<uint32_t>(codes + 4 * i));
+  }
+  if (!good) *invalid = 1;
+}
 inline void ValidWithin(DeviceStream* stream, Coding coding, size_t n,
                         const std::byte* codes, float largest,
                         uint32_t* invalid) {
-  Launch(FindInvalidCodes, stream, (n + 3) / 4, coding, codes, n, largest,
-         invalid);
+  if (!HasBlocks(coding) || coding.kind == Coding::kTopK) {
+    return Launch(FindInvalidCodes, stream, (n + 3) / 4, coding, codes, n,
+                  largest, invalid);
+  }
+  // Every bit of a plane is a code.
+  const auto bits = static_cast<uint32_t>(CodeBits(coding));
+  if (bits <= 2) return;
+  const size_t words = CodeBytes(coding, n) / 4;
+  Launch(FindInvalidWords, stream, words / 4 + 4, bits, codes, words, invalid);
 }
 
 __global__ void FindInvalidScales(CodedSpan coded, size_t n,

@@ -132,6 +132,8 @@ const DeviceCalls& CudaCalls() {
           [](DeviceEvent* event, bool* done) {
             const cudaError_t state = cudaEventQuery(Of(event));
             *done = state != cudaErrorNotReady;
+            // It is an answer, and the next call must not take it for an error.
+            if (!*done) cudaGetLastError();
             return *done ? Text(state) : nullptr;
           },
       .wait =

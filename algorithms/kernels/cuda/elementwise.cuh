@@ -98,14 +98,17 @@ inline void OAdam(DeviceStream* stream, const AdamStep& step, Read g, Write m,
 __global__ void FindOutside(float limit, size_t n, const float* x,
                             uint32_t* outside) {
   bool found = false;
-  for (size_t i = Thread(); i < n; i += Threads())
-    found |= !Within(limit, x[i]);
+  const auto look = [&](float value) { found |= !Within(limit, value); };
+  const bool aligned = reinterpret_cast<uintptr_t>(x) % sizeof(float4) == 0;
+  ForFours(look, std::index_sequence<0>(), aligned, n, x);
   // Threads that write at once write the same.
   if (found) *outside = 1;
 }
 inline void AllWithin(DeviceStream* stream, float limit, Read x,
                       uint32_t* outside) {
-  Launch(FindOutside, stream, (x.size + 3) / 4, limit, x.size, x.data, outside);
+  // At least three threads, for the last values.
+  Launch(FindOutside, stream, x.empty() ? 0 : x.size / 4 + 4, limit, x.size,
+         x.data, outside);
 }
 
 // Half a warp takes a chunk: its lanes are the partial sums.
