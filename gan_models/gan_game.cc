@@ -136,6 +136,7 @@ absl::Status GanGame::CheckFinite(Players players,
     const size_t begin =
         both ? 0 : layout_.extent(Player::kDiscriminator).offset;
     const HostCopy<float> copy(queue(), Computed(players));
+    GOSSAMER_RETURN_IF_ERROR(queue().status());
     const std::span<const float> gradients = copy.span();
     for (size_t i = 0; i < gradients.size(); ++i) {
       if (!std::isfinite(gradients[i])) {
@@ -168,15 +169,14 @@ void GanGame::VisitState(StateVisitor& visitor) {
     copy = statistics_.ToHost();
     all = copy;
   }
-  size_t offset = 0;
   for (const Network* network : {generator_.get(), discriminator_.get()}) {
-    for (const Segment& s : network->tensors().statistics()) {
-      const auto size = static_cast<size_t>(s.shape[0]);
+    const TensorTable& table = network->tensors();
+    for (const Segment& s : table.statistics()) {
       // By layer and under its name: a checkpoint that is read by another model
       // then names what does not fit.
-      visitor.Floats(s.name, all.subspan(offset, size));
-      offset += size;
+      visitor.Floats(s.name, all.subspan(s.extent.offset, s.extent.size));
     }
+    all = all.subspan(table.statistic_count());
   }
   if (!queue().on_host()) statistics_.CopyFrom(copy);
 }

@@ -74,10 +74,15 @@ void GanStep::SetLoss(Player player, const at::Tensor& loss) const {
 
 void GanStep::Run(Players players, const GanBatch& batch) const {
   const bool both = players == Players::kBoth;
+  generator_.tensors().Refresh();
+  discriminator_.tensors().Refresh();
   std::vector<int64_t> shape = {options_.batch};
   shape.insert(shape.end(), example_shape_.begin(), example_shape_.end());
   at::Tensor real = queue_.View(batch.real, shape);
-  if (real.dim() == 4) real = ChannelsLast(real);
+  if (real.dim() == 4) {
+    const PrecisionScope scope(options_.precision, queue_.cuda());
+    real = ForConvolutions(real);
+  }
   const at::Tensor fake_labels = Labels(batch.fake_labels);
   at::Tensor fake;
   {

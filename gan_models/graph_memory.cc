@@ -24,6 +24,8 @@ c10::MempoolId_t PoolOf(uint64_t id) { return {id, 0}; }
 
 }  // namespace
 
+void GraphMemory::GiveBackUnused() { Allocator().emptyCache(); }
+
 GraphMemory::GraphMemory(int device, DeviceStream* stream)
     : device_(device), id_(NextId()) {
   Allocator().beginAllocateToPool(

@@ -3,13 +3,6 @@
 #include <utility>
 
 namespace gossamer {
-namespace {
-
-// A game has two kinds, of one player and of both.  More than a few shapes mean
-// that shapes change all the time, and each graph holds the memory of a step.
-constexpr size_t kMostKinds = 4;
-
-}  // namespace
 
 GraphRunner::GraphRunner(DeviceQueue queue, Options options)
     : queue_(std::move(queue)),
@@ -18,18 +11,14 @@ GraphRunner::GraphRunner(DeviceQueue queue, Options options)
 
 absl::Status GraphRunner::Run(uint64_t kind, Enqueue enqueue, Capture capture) {
   if (!captures_) return enqueue();
-  if (!kinds_.contains(kind) && kinds_.size() >= kMostKinds) {
-    // Their memory is given back, so none of them may be under way.
-    if (const absl::Status waited = queue_.Wait(); !waited.ok()) return waited;
-    kinds_.clear();
-  }
   Kind& of = kinds_[kind];
   if (!of.captured && of.runs < options_.warm_ups) {
-    ++of.runs;
-    return enqueue();
+    const absl::Status enqueued = enqueue();
+    if (enqueued.ok()) ++of.runs;
+    return enqueued;
   }
   if (!of.captured) {
-    // The device is idle while its memory is divided anew.
+    // What the capture gives back to the device must not be in use.
     if (const absl::Status waited = queue_.Wait(); !waited.ok()) return waited;
     absl::StatusOr<CapturedWork> work = capture();
     if (!work.ok()) {

@@ -38,8 +38,8 @@ class GraphRunner {
   using Capture = absl::FunctionRef<absl::StatusOr<CapturedWork>()>;
   // Does the work of this kind in the queue's order: `enqueue` enqueues it,
   // `capture` captures the same (DeviceQueue::Capture).  Runs of one kind are
-  // the same work in the same memory: whatever else a graph depends on, as
-  // shapes, is part of the kind.  Returns what `enqueue` does.
+  // the same work in the same memory, and each kind holds the memory of a step:
+  // there are few.  Returns what `enqueue` does.
   absl::Status Run(uint64_t kind, Enqueue enqueue, Capture capture);
 
  private:

@@ -52,6 +52,12 @@ absl::StatusOr<TorchQueue> TorchQueue::Open(DeviceQueue queue) {
     // Ten bits of mantissa without a word are not float32.
     context.setAllowTF32CuBLAS(false);
     context.setAllowTF32CuDNN(false);
+    // A run repeats to the bit: sums of threads in no order are out. Operations
+    // that have them and no other way are none of ours (gpu_check looks), so
+    // torch's warnings of those are about nothing.
+    context.setDeterministicCuDNN(true);
+    context.setDeterministicAlgorithms(true, /*warn_only=*/true);
+    context.setDeterministicFillUninitializedMemory(false);
   } catch (const std::exception& e) {
     const std::string what = e.what();
     return absl::FailedPreconditionError(absl::StrCat(
@@ -104,6 +110,14 @@ absl::Status TorchQueue::Enqueue(const Work& work) const {
 }
 
 absl::StatusOr<CapturedWork> TorchQueue::Capture(const Work& work) const {
+  if (cuda_) {
+    // What the steps before have left is of the queue's stream, where no graph
+    // can use it, and nothing may be given back while a stream is captured.
+    GOSSAMER_RETURN_IF_ERROR(GuardTorch([] {
+      GraphMemory::GiveBackUnused();
+      return absl::OkStatus();
+    }));
+  }
   std::shared_ptr<void> memory;
   absl::StatusOr<CapturedWork> captured =
       queue_.Capture([&](DeviceStream* stream) {

@@ -1,6 +1,7 @@
 #include "gan_models/networks/layers.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/addcmul.h>
 #include <ATen/ops/batch_norm.h>
@@ -157,14 +158,17 @@ at::Tensor LeakyRelu(const at::Tensor& x) {
   return x * at::where(x.detach() > 0, 1.0f, 0.2f).to(x.scalar_type());
 }
 
-at::Tensor Relu(const at::Tensor& x) { return x * (x.detach() > 0); }
-
 at::Tensor AsImages(const at::Tensor& x, int64_t channels, int64_t size) {
-  return ChannelsLast(x.view({-1, channels, size, size}));
+  return ForConvolutions(x.view({-1, channels, size, size}));
 }
 
-at::Tensor ChannelsLast(const at::Tensor& x) {
-  return x.contiguous(at::MemoryFormat::ChannelsLast);
+at::Tensor ForConvolutions(const at::Tensor& x) {
+  // A step of WGAN-GP in float32 takes 21.9 ms by channels and 23.7 by pixels
+  // on an H200, and in bf16, which autocast rounds to, 6.3 and 5.6.
+  const bool by_channels =
+      x.is_cuda() && !at::autocast::is_autocast_enabled(at::kCUDA);
+  return x.contiguous(by_channels ? at::MemoryFormat::Contiguous
+                                  : at::MemoryFormat::ChannelsLast);
 }
 
 }  // namespace gossamer

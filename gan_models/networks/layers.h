@@ -106,11 +106,11 @@ class ConditionalBatchNorm {
 // Images [N, C, H, W] to [N, C, 2H, 2W], every pixel four times.
 at::Tensor Upsample(const at::Tensor& x);
 at::Tensor LeakyRelu(const at::Tensor& x);  // slope 0.2
-at::Tensor Relu(const at::Tensor& x);
 // [N, channels * size * size] to [N, channels, size, size].
 at::Tensor AsImages(const at::Tensor& x, int64_t channels, int64_t size);
-// The same images in the memory order that convolutions are fastest in.
-at::Tensor ChannelsLast(const at::Tensor& x);
+// The same images in the memory order in which the device's convolutions are
+// fastest at the precision in use.
+at::Tensor ForConvolutions(const at::Tensor& x);
 
 }  // namespace gossamer
 

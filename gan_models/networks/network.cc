@@ -76,7 +76,7 @@ class UpDiscriminator : public Network {
 
   at::Tensor Forward(const at::Tensor& x, const at::Tensor&,
                      const Normalization&) const override {
-    at::Tensor h = LeakyRelu(conv1_(ChannelsLast(x)));
+    at::Tensor h = LeakyRelu(conv1_(ForConvolutions(x)));
     h = LeakyRelu(conv2_(h));
     h = LeakyRelu(conv3_(h));
     return linear_(h.flatten(1)).view({-1});
@@ -176,7 +176,7 @@ class ResNetDiscriminator : public Network {
 
   at::Tensor Forward(const at::Tensor& in, const at::Tensor&,
                      const Normalization&) const override {
-    const at::Tensor x = ChannelsLast(in);
+    const at::Tensor x = ForConvolutions(in);
     at::Tensor h = MeanPool(conv2_(Relu(conv1_(x)))) + shortcut1_(MeanPool(x));
     // Pooling the shortcut before its 1x1 convolution gives the same as after.
     h = MeanPool(block2_(h)) + shortcut2_(MeanPool(h));
@@ -255,7 +255,7 @@ class DcganDiscriminator : public Network {
 
   at::Tensor Forward(const at::Tensor& x, const at::Tensor&,
                      const Normalization& n) const override {
-    at::Tensor h = conv2_(LeakyRelu(conv1_(ChannelsLast(x))));
+    at::Tensor h = conv2_(LeakyRelu(conv1_(ForConvolutions(x))));
     if (norm2_) h = (*norm2_)(h, n);
     h = conv3_(LeakyRelu(h));
     if (norm3_) h = (*norm3_)(h, n);

@@ -157,7 +157,7 @@ class SaganDiscriminator : public Network {
 
   at::Tensor Forward(const at::Tensor& x, const at::Tensor& labels,
                      const Normalization& n) const override {
-    at::Tensor h = ChannelsLast(x);
+    at::Tensor h = ForConvolutions(x);
     for (size_t i = 0; i < blocks_.size(); ++i) {
       h = blocks_[i](h, n);
       if (i + 1 == attends_after_) h = (*attention_)(h, n);

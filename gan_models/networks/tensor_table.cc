@@ -1,8 +1,12 @@
 #include "gan_models/networks/tensor_table.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/_foreach_copy.h>
+#include <ATen/ops/empty_like.h>
+#include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <numeric>
 #include <utility>
@@ -13,9 +17,14 @@ namespace gossamer {
 
 struct TensorTable::Bound {
   std::vector<at::Tensor> parameters, statistics;
+  // Of the parameters those that are copies, and what they are copies of.
+  std::vector<at::Tensor> copies = {}, originals = {};
 };
 
 namespace {
+
+// Bytes at a multiple of which libraries of devices want a tensor to begin.
+constexpr size_t kAlignment = 16;
 
 size_t Count(const std::vector<int64_t>& shape) {
   return static_cast<size_t>(std::accumulate(
@@ -33,24 +42,22 @@ std::vector<at::Tensor> Views(const TorchQueue& queue,
                               const std::vector<Segment>& segments,
                               DeviceSpan<float> vector) {
   std::vector<at::Tensor> views;
-  size_t offset = 0;
-  for (const Segment& s : segments) {
-    const size_t count = Count(s.shape);
-    views.push_back(queue.View(vector.subspan(offset, count), s.shape));
-    offset += count;
+  for (const auto& [name, player, shape, extent] : segments) {
+    views.push_back(
+        queue.View(vector.subspan(extent.offset, extent.size), shape));
   }
   return views;
 }
 
 void Draw(RngKey key, const std::vector<Segment>& segments,
           const std::vector<Initial>& initials, std::span<float> vector) {
-  size_t offset = 0;
   for (size_t i = 0; i < segments.size(); ++i) {
     const Initial& initial = initials[i];
     // The key is of the tensor's name, so that a layer that is added elsewhere
     // changes no other tensor's first values.
     const RngKey draw = key.Fold(segments[i].name);
-    const auto out = vector.subspan(offset, Count(segments[i].shape));
+    const Extent extent = segments[i].extent;
+    const auto out = vector.subspan(extent.offset, extent.size);
     for (size_t j = 0; j < out.size(); ++j) {
       double u = 0;
       if (initial.kind == Initial::Kind::kUniform) {
@@ -60,7 +67,6 @@ void Draw(RngKey key, const std::vector<Segment>& segments,
       }
       out[j] = static_cast<float>(initial.center + initial.spread * u);
     }
-    offset += out.size();
   }
 }
 
@@ -73,17 +79,25 @@ TensorTable::~TensorTable() = default;
 int TensorTable::AddParameter(const std::string& name,
                               std::vector<int64_t> shape,
                               const Initial& initial) {
-  parameter_count_ += Count(shape);
-  parameters_.push_back(
-      {FullName(player_, name), player_, std::move(shape), {}});
+  const size_t count = Count(shape);
+  parameters_.push_back({FullName(player_, name),
+                         player_,
+                         std::move(shape),
+                         {parameter_count_, count}});
+  parameter_count_ += count;
   initials_.push_back(initial);
   return static_cast<int>(parameters_.size()) - 1;
 }
 
 int TensorTable::AddStatistic(const std::string& name, int64_t channels,
                               const Initial& initial) {
-  statistic_count_ += static_cast<size_t>(channels);
-  statistics_.push_back({FullName(player_, name), player_, {channels}, {}});
+  const auto count = static_cast<size_t>(channels);
+  statistics_.push_back({FullName(player_, name),
+                         player_,
+                         {channels},
+                         {statistic_count_, count}});
+  constexpr size_t kStep = kAlignment / sizeof(float);
+  statistic_count_ += (count + kStep - 1) / kStep * kStep;
   initial_statistics_.push_back(initial);
   return static_cast<int>(statistics_.size()) - 1;
 }
@@ -101,8 +115,16 @@ void TensorTable::InitializeStatistics(std::span<float> statistics) const {
 void TensorTable::Bind(DeviceSpan<float> parameters,
                        DeviceSpan<float> gradients,
                        DeviceSpan<float> statistics, const TorchQueue& queue) {
-  bound_->parameters = Views(queue, parameters_, parameters);
-  bound_->statistics = Views(queue, statistics_, statistics);
+  *bound_ = {.parameters = Views(queue, parameters_, parameters),
+             .statistics = Views(queue, statistics_, statistics)};
+  if (!queue.queue().on_host()) {
+    for (at::Tensor& t : bound_->parameters) {
+      if (reinterpret_cast<uintptr_t>(t.data_ptr()) % kAlignment == 0) continue;
+      bound_->originals.push_back(t);
+      t = at::empty_like(t);
+      bound_->copies.push_back(t);
+    }
+  }
   // An evaluator's generator has no gradients, and libtorch then keeps nothing
   // for a backward pass.
   if (gradients.empty()) return;
@@ -113,6 +135,12 @@ void TensorTable::Bind(DeviceSpan<float> parameters,
     bound_->parameters[i].requires_grad_(true);
     bound_->parameters[i].mutable_grad() = std::move(views[i]);
   }
+}
+
+void TensorTable::Refresh() const {
+  if (bound_->copies.empty()) return;
+  const c10::AutoGradMode record(false);
+  at::_foreach_copy_(bound_->copies, bound_->originals);
 }
 
 void TensorTable::SetTrainable(bool trainable) {

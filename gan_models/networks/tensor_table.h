@@ -49,7 +49,8 @@ class TensorTable {
   int AddStatistic(const std::string& name, int64_t channels,
                    const Initial& initial);
 
-  // In the order of the flat vector; offsets are not set.
+  // In the order of the flat vectors, with their places there.  Parameters lie
+  // one behind the other; a statistic begins where a device reads it well.
   const std::vector<Segment>& parameters() const { return parameters_; }
   const std::vector<Segment>& statistics() const { return statistics_; }
   size_t parameter_count() const { return parameter_count_; }
@@ -63,10 +64,14 @@ class TensorTable {
   // Makes the tensors views of the vectors, which must outlive the table:
   // parameter_count() floats each of parameters and gradients (or no
   // gradients: the tensors are then constants), statistic_count() statistics.
-  // All lie in the memory of `queue`.
+  // All lie in the memory of `queue`.  A parameter that begins where a device's
+  // libraries cannot read it is a copy there, which Refresh() brings up to
+  // date.
   void Bind(DeviceSpan<float> parameters, DeviceSpan<float> gradients,
             DeviceSpan<float> statistics,
             const TorchQueue& queue = TorchQueue::Host());
+  // Enqueues the copies of what the vector has now: before a step.
+  void Refresh() const;
   // Whether gradients flow into the parameters; true after a Bind with some.
   void SetTrainable(bool trainable);
 

@@ -6,6 +6,8 @@
 #include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/convolution_backward.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/threshold_backward.h>
 #include <ATen/ops/upsample_nearest2d.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -138,6 +140,20 @@ struct Pooling : Function<Pooling> {
   }
 };
 
+struct Rectification : Function<Rectification> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x) {
+    const at::Tensor y = at::relu(x);
+    context->save_for_backward({y});
+    return y;
+  }
+  static variable_list backward(AutogradContext* context,
+                                const variable_list& gradients) {
+    // Where y is above 0 is a constant: nothing flows back to it.
+    const at::Tensor y = context->get_saved_variables()[0].detach();
+    return {at::threshold_backward(gradients[0], y, 0)};
+  }
+};
+
 }  // namespace
 
 at::Tensor Convolve(const at::Tensor& x, const at::Tensor& weight,
@@ -160,5 +176,7 @@ at::Tensor Convolve(const at::Tensor& x, const at::Tensor& weight,
 }
 
 at::Tensor MeanPool(const at::Tensor& x) { return Pooling::apply(x); }
+
+at::Tensor Relu(const at::Tensor& x) { return Rectification::apply(x); }
 
 }  // namespace gossamer

@@ -32,6 +32,9 @@ at::Tensor Convolve(const at::Tensor& x, const at::Tensor& weight,
 // that computed its input.
 at::Tensor MeanPool(const at::Tensor& x);
 
+// max(x, 0).  at::relu's own second derivative sends zeros back likewise.
+at::Tensor Relu(const at::Tensor& x);
+
 }  // namespace gossamer
 
 #endif  // GOSSAMER_GAN_MODELS_NETWORKS_TWICE_DIFFERENTIABLE_H_

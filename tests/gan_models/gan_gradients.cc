@@ -58,12 +58,9 @@ absl::Status MakePlayers(const NetworkSpec& spec, BothPlayers& players) {
 
 void Add(const std::string& prefix, const std::vector<Segment>& segments,
          std::span<const float> vector, SafetensorsView& view) {
-  size_t offset = 0;
   for (const Segment& s : segments) {
-    const size_t n = Count(s.shape);
-    view.floats.push_back(
-        {prefix + s.name, s.shape, vector.subspan(offset, n)});
-    offset += n;
+    view.floats.push_back({prefix + s.name, s.shape,
+                           vector.subspan(s.extent.offset, s.extent.size)});
   }
 }
 
@@ -85,15 +82,12 @@ absl::StatusOr<std::vector<float>> Take(const Safetensors& file,
 // Copies tensors into their vector; those that may be missing stay.
 absl::Status Load(const Safetensors& file, const std::vector<Segment>& segments,
                   bool may_miss, std::span<float> vector) {
-  size_t offset = 0;
   for (const Segment& s : segments) {
-    const size_t n = Count(s.shape);
     if (!may_miss || file.floats.contains(s.name)) {
       GOSSAMER_ASSIGN_OR_RETURN(const std::vector<float> values,
                                 Take(file, s.name, s.shape));
-      std::ranges::copy(values, vector.begin() + offset);
+      std::ranges::copy(values, vector.begin() + s.extent.offset);
     }
-    offset += n;
   }
   return absl::OkStatus();
 }

@@ -7,6 +7,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/conv2d.h>
+#include <ATen/ops/relu.h>
 #include <ATen/ops/tensor.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -105,6 +106,12 @@ TEST(TwiceDifferentiableTest, ConvolutionIsLibtorchs) {
                    },
                    x, weights));
   }
+}
+
+TEST(TwiceDifferentiableTest, ReluIsLibtorchs) {
+  const at::Tensor x = Gaussian(RngKey(4), {2, 3, 4, 5}).requires_grad_(true);
+  ExpectSame(Derive(Relu, x, {}),
+             Derive([](const at::Tensor& in) { return at::relu(in); }, x, {}));
 }
 
 TEST(TwiceDifferentiableTest, MeanPoolIsLibtorchs) {
