@@ -2,7 +2,8 @@
 """The steps of gpu_step in eager PyTorch, as a user of PyTorch writes them.
 
   eager_step.py --model wgan-gp-resnet|sagan [--width N] [--resolution N] [--latent N] [--classes N]
-                [--batch N] [--precision float32|bf16] [--steps N] [--device cuda|cpu] [--json FILE]
+                [--batch N] [--precision float32|bf16] [--layout channels_last|contiguous] [--steps N]
+                [--device cuda|cpu] [--json FILE]
 
 Two passes: the discriminator's loss on detached fakes, then the generator's on
 new scores of them.  Networks have the layers of gan_models/networks, which the
@@ -178,6 +179,7 @@ def main():
                           ('steps', 30)):
         p.add_argument('--' + name, type=int, default=default)
     p.add_argument('--precision', choices=['float32', 'bf16'], default='float32')
+    p.add_argument('--layout', choices=['channels_last', 'contiguous'], default='channels_last')
     p.add_argument('--device', default='cuda')
     p.add_argument('--json')
     a = p.parse_args()
@@ -188,7 +190,7 @@ def main():
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch.manual_seed(1)
     device = torch.device(a.device)
-    layout = torch.channels_last
+    layout = torch.channels_last if a.layout == 'channels_last' else torch.contiguous_format
     g, d = (m.to(device, memory_format=layout) for m in networks(torch, a))
     F, hinge = torch.nn.functional, a.model == 'sagan'
     count = [sum(q.numel() for q in m.parameters()) for m in (g, d)]
@@ -234,7 +236,7 @@ def main():
         if i >= 6:
             seconds.append(time.perf_counter() - began)
     seconds.sort()
-    out = {'model': a.model, 'precision': a.precision, 'batch': a.batch, 'parameters': count,
+    out = {'model': a.model, 'precision': a.precision, 'layout': a.layout, 'batch': a.batch, 'parameters': count,
            'torch': torch.__version__, 'milliseconds': 1e3 * seconds[len(seconds) // 2], 'fastest': 1e3 * seconds[0]}
     print(json.dumps(out))
     if a.json:

@@ -6,16 +6,20 @@
 //            [--device cpu|cuda|cuda:N] [--graphs on|off] [--steps N]
 //            [--compare] [--json FILE]
 //
-// Examples are noise, so that it needs no data.  --compare takes the first step
-// on the CPU as well and gives the distance of both players' gradients.  Exit
-// code 0: done; 1: a step failed; 2: the arguments are wrong; 3: there is no
-// such device.
+// Examples are noise, so that it needs no data.  --compare takes fourteen steps
+// on the CPU as well and gives the distance of both players' gradients; the
+// distance that the last bit of every parameter makes on the CPU alone, below
+// which none means anything; and a checksum of the last gradients.  Exit code
+// 0: done; 1: a step failed; 2: the arguments are wrong; 3: there is no such
+// device.
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <memory>
 #include <span>
@@ -25,6 +29,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/crc32c.h"
 #include "algorithms/game/game.h"
 #include "algorithms/optim/local_step.h"
 #include "gan_models/gan_game.h"
@@ -148,9 +153,11 @@ std::unique_ptr<GanGame> Make(const Arguments& a, const DeviceQueue& queue) {
                .batch = a.Number("batch"),
                .precision = OrExit(ParsePrecision(a["precision"]), kUsage)},
       .graphs = {.graphs = a["graphs"] == "on",
+                 // Eager steps must not pass for those of a graph.
                  .on_failure = [](const std::string& why) {
                    std::fprintf(stderr, "gpu_step: no graph: %s\n",
                                 why.c_str());
+                   std::exit(kFailed);
                  }}};
   return std::make_unique<GanGame>(
       std::move(generator), std::move(discriminator),
@@ -176,13 +183,35 @@ std::vector<double> Times(int steps, Step step) {
   return seconds;
 }
 
+// Of b, or without a unit if b is zero.
 double Distance(std::span<const float> a, std::span<const float> b) {
   double difference = 0, norm = 0;
   for (size_t i = 0; i < a.size(); ++i) {
     difference += std::pow(double{a[i]} - b[i], 2);
     norm += std::pow(double{b[i]}, 2);
   }
-  return std::sqrt(difference / norm);
+  return std::sqrt(norm == 0 ? difference : difference / norm);
+}
+
+// A small step from the first values, at which neighbouring pixels are equal
+// and activations lie at their kinks.
+void MoveAway(GanGame& game) {
+  constexpr double kAway = 0.1;
+  const DeviceQueue& queue = game.queue();
+  std::vector<float> x = queue.ToHost(game.device_parameters());
+  for (size_t i = 0; i < x.size(); ++i) {
+    x[i] += static_cast<float>(kAway * RngKey(7).Fold("away").Gaussian(i));
+  }
+  queue.Upload(x, game.device_parameters());
+}
+
+// Every value to one of its two neighbours.
+void Nudge(std::span<float> x) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (size_t i = 0; i < x.size(); ++i) {
+    const bool up = RngKey(7).Fold("nudge").Uniform(i) < 0.5;
+    x[i] = std::nextafter(x[i], up ? infinity : -infinity);
+  }
 }
 
 int Main(int argc, char** argv) {
@@ -198,27 +227,51 @@ int Main(int argc, char** argv) {
       ", \"batch\": ", a.Number("batch"), ", \"parameters\": [",
       layout.extent(Player::kGenerator).size, ", ",
       layout.extent(Player::kDiscriminator).size, "]");
-  const auto gradient = [&](Game& of, int step) {
+  const auto gradient = [&](Game& of, int step,
+                            Players players = Players::kBoth) {
     of.Expect(key.Fold(step + 1));
-    return OrExit(of.Gradient(Players::kBoth, key.Fold(step)), kFailed);
+    return OrExit(of.Gradient(players, key.Fold(step)), kFailed);
   };
   if (a.compare) {
     const auto host = Make(a, DeviceQueue::Host());
-    gradient(*game, 0);
-    gradient(*host, 0);
-    const std::vector<float> there = queue.ToHost(game->device_gradients());
-    const auto of = [&](Player player, std::span<const float> all) {
-      const Extent extent = layout.extent(player);
-      return all.subspan(extent.offset, extent.size);
-    };
-    absl::StrAppend(&json, ", \"distance_to_cpu\": [");
-    const char* comma = "";
-    for (const Player p : {Player::kGenerator, Player::kDiscriminator}) {
-      absl::StrAppend(&json, comma,
-                      Distance(of(p, there), of(p, host->gradients())));
-      comma = ", ";
+    const auto nudged = Make(a, DeviceQueue::Host());
+    for (GanGame* of : {game.get(), host.get(), nudged.get()}) MoveAway(*of);
+    Nudge(nudged->parameters());
+    // Steps of both kinds, the last ones of graphs.  An activation at its kink
+    // that rounds to the other side moves the gradient of one step, so the
+    // distances are medians.
+    std::vector<float> there;
+    std::map<Player, std::vector<double>> to_cpu, of_rounding;
+    for (int i = 0; i < 14; ++i) {
+      const Players players =
+          i % 2 == 1 ? Players::kDiscriminator : Players::kBoth;
+      for (GanGame* of : {game.get(), host.get(), nudged.get()}) {
+        gradient(*of, i, players);
+      }
+      if (players != Players::kBoth) continue;
+      there = queue.ToHost(game->device_gradients());
+      for (const Player p : {Player::kGenerator, Player::kDiscriminator}) {
+        const auto [offset, size] = layout.extent(p);
+        const auto here = host->gradients().subspan(offset, size);
+        to_cpu[p].push_back(
+            Distance(std::span(there).subspan(offset, size), here));
+        of_rounding[p].push_back(
+            Distance(nudged->gradients().subspan(offset, size), here));
+      }
     }
-    absl::StrAppend(&json, "]");
+    const auto medians = [](std::map<Player, std::vector<double>>& of) {
+      const auto median = [&](Player p) {
+        std::ranges::sort(of[p]);
+        return of[p][of[p].size() / 2];
+      };
+      return absl::StrCat("[", median(Player::kGenerator), ", ",
+                          median(Player::kDiscriminator), "]");
+    };
+    absl::StrAppend(&json, ", \"distance_to_cpu\": ", medians(to_cpu),
+                    ", \"distance_of_rounding\": ", medians(of_rounding));
+    const auto* const bytes = reinterpret_cast<const std::byte*>(there.data());
+    absl::StrAppend(&json, ", \"gradient_bits\": ",
+                    Crc32c({bytes, sizeof(float) * there.size()}));
   }
   const std::vector<double> seconds =
       Times(steps, [&](int i) { gradient(*game, i); });
