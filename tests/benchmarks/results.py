@@ -28,6 +28,7 @@ MAY_HAVE = ["note", "series", "untuned"]
 TOPICS = {
     "quickstart": "The quickstart",
     "computation": "Computation",
+    "gpus": "GPUs",
     "exchanges": "Exchanges",
     "rounds": "Rounds over long links",
     "faults": "Faults",
