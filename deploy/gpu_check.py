@@ -182,10 +182,12 @@ class Check:
             start('topology', [self.program('gossamer-topology'), '--config', config, '--set', f'name={name}',
                                '--listen', '127.0.0.1:0', '--port-file', port, '--state', folder + '/topology',
                                '--exit-when-finished'])
-            while not os.path.exists(port) and processes['topology'].poll() is None and \
-                    time.monotonic() - began < limit:
+            def ready():
+                return os.path.exists(port) and os.path.getsize(port) > 0
+
+            while not ready() and processes['topology'].poll() is None and time.monotonic() - began < limit:
                 time.sleep(0.05)
-            if not os.path.exists(port):
+            if not ready():
                 raise Failure(f'{name}: no topology service: {last_line(self.file(f"peers-{name}-topology.log"))}')
             with open(port) as f:
                 address = f'127.0.0.1:{f.read().strip()}'

@@ -180,8 +180,10 @@ int Run(PeerProcessOptions options, const std::string& config,
   HandleSignals(&process, signals);
   const absl::Status status = process.Run();
   if (status.ok()) return 0;
-  return Fail(status,
-              status.code() == absl::StatusCode::kInvalidArgument ? 2 : 1);
+  const int code = Fail(
+      status, status.code() == absl::StatusCode::kInvalidArgument ? 2 : 1);
+  if (process.refused()) std::_Exit(code);
+  return code;
 }
 
 int Main(int argc, char** argv) {

@@ -71,6 +71,14 @@ absl::Status PeerProcess::Run() {
   // The end is looked at from outside of Main(): everything that the coroutine
   // used can then be destroyed on this thread.
   std::function<void()> poll = [this, &poll, &result] {
+    if (!refused_.ok()) {
+      // Nobody waits for anything of this process, and what it waits for itself
+      // may never come.
+      result = refused_;
+      if (sink_) sink_->Flush();
+      loop_.Stop();
+      return;
+    }
     if (!main_.done()) {
       loop_.RunAt(loop_.Now() + absl::Milliseconds(50), [&poll] { poll(); });
       return;
@@ -281,7 +289,6 @@ void PeerProcess::ListenToService() {
     refused_ = why;
     Report("service_refused", std::string(why.message()));
     Log(absl::StrCat("refused by the topology service: ", why.message()));
-    waiter_.Notify();
   });
   client_->SetOnViewRefused([this](const absl::Status& why) {
     Log(absl::StrCat("topology service: refused ", why.message(),
@@ -330,10 +337,9 @@ Task<absl::Status> PeerProcess::Register() {
   GOSSAMER_CO_RETURN_IF_ERROR(spec.status());
   co_await waiter_.Until(
       [this] {
-        return client_->registered() != 0 || !refused_.ok() || ToEnd();
+        return client_->registered() != 0 || ToEnd();
       },
       loop_.Now() + spec->liveness_limit);
-  if (!refused_.ok()) co_return refused_;
   if (client_->registered() == 0 && ToEnd()) {
     Log("ended before the topology service had answered");
     co_return absl::OkStatus();
@@ -442,9 +448,7 @@ Task<absl::Status> PeerProcess::Main() {
     PrepareNccl();
   }
   Task<absl::Status> trained = Train();
-  const absl::Status status = co_await trained.result();
-  if (!refused_.ok()) co_return refused_;
-  GOSSAMER_CO_RETURN_IF_ERROR(status);
+  GOSSAMER_CO_RETURN_IF_ERROR(co_await trained.result());
   Pending<bool> told;
   // Beside the linger twice as much is left for the process to end on a machine
   // that is busy, and as much again if the service does not answer.

@@ -64,8 +64,11 @@ class PeerProcess {
   explicit PeerProcess(PeerProcessOptions options);
   ~PeerProcess();
 
-  // Trains on the calling thread; returns when the run has ended.
+  // Trains on the calling thread; returns when the run has ended.  A process
+  // that the service has refused ends at once, with work under way on other
+  // threads: std::_Exit() is what may follow, and no destructor.
   absl::Status Run();
+  bool refused() const { return !refused_.ok(); }
   // Asks the fleet to stop at an agreed round.  Any thread.
   void RequestStop();
   // Leaves the fleet in good order if `leave_within` is enough, else as it is

@@ -32,17 +32,35 @@ import json, sys
 a = sys.argv
 step = {"model": a[a.index("--model") + 1], "parameters": [1, 2], "milliseconds": 40.0, "with_optimizer": 41.0}
 if "--compare" in a:
-    step["distance_to_cpu"] = [1e-6, 2e-5]
+    step["distance_to_cpu"] = [1e-6, 2e-4]
+    step["distance_of_rounding"] = [1e-7, 1.5e-4]
+    step["gradient_bits"] = 7
 json.dump(step, open(a[a.index("--json") + 1], "w"))
 '''
 EAGER = '''
 import json, sys
 json.dump({"parameters": [1, 2], "milliseconds": 100.0}, open(sys.argv[sys.argv.index("--json") + 1], "w"))
 '''
-PEERS = '''
+# Of both transports the parameters of an algorithm are the same.
+PEER = '''
+import json, os, struct, sys
+a = sys.argv
+config = open(a[a.index("--config") + 1]).read()
+nccl = 'transport: "nccl"' in config
+assert nccl or 'transport: "grpc"' in config
+assert 'fabric: "gpu-check"' in config and os.environ["NCCL_HOSTID"].endswith(a[a.index("--id") + 1])
+assert ("--replay" in a) == (nccl and '"dp-oadam"' in config)
+folder = f'{a[a.index("--run-dir") + 1]}/peer-{a[a.index("--id") + 1]}/checkpoints/round-301'
+os.makedirs(folder)
+head = json.dumps({"parameters": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}).encode()
+with open(folder + "/state.safetensors", "wb") as f:
+    f.write(struct.pack("<Q", len(head)) + head + struct.pack("<2f", 1, 2))
+if nccl:
+    print("NCCL brought 10 payloads; 0 fell back to gRPC")
+'''
+SERVICE = '''
 import sys
-config = open(sys.argv[sys.argv.index("--config") + 1]).read()
-assert 'transport: "grpc"' in config or 'transport: "nccl"' in config
+open(sys.argv[sys.argv.index("--port-file") + 1], "w").write("7700")
 '''
 
 
@@ -55,7 +73,8 @@ class GpuCheckTest(unittest.TestCase):
         os.mkdir(self.bin)
         self.program('gpu_kernels', SANITIZED + KERNELS)
         self.program('gpu_step', STEP)
-        self.program('gossamer', PEERS)
+        self.program('gossamer-peer', PEER)
+        self.program('gossamer-topology', SERVICE)
         self.program('eager_step.py', EAGER)
 
     def program(self, name, text):
@@ -115,7 +134,12 @@ class GpuCheckTest(unittest.TestCase):
         self.assertTrue(resnet['reached'])
         self.assertEqual(self.row(found, 'wgan-gp-resnet: optimizer')['measured'], '2.4 %')
         self.assertTrue(self.row(found, "sagan: gradients against")['reached'])
-        self.assertTrue(self.row(found, 'four peers on one GPU, transport grpc')['reached'])
+        self.assertTrue(self.row(found, 'sagan: gradients of the same steps')['reached'])
+        self.assertTrue(self.row(found, 'four peers on one GPU, dp-oadam, transport grpc')['reached'])
+        nccl = self.row(found, 'four peers on one GPU, dp-oadam, transport nccl')
+        self.assertIn('40 payloads by NCCL, distance 0.0e+00', nccl['measured'])
+        self.assertTrue(nccl['reached'])
+        self.assertTrue(self.row(found, 'four peers on one GPU, cp-oadam, transport nccl')['reached'])
         self.assertTrue(self.row(found, 'compute-sanitizer')['reached'])
         self.assertIn('| oadam over a copy | ≥ 0.8 | 0.50 (1000 GB/s) | missed |', page)
         self.assertNotIn('What failed', page)
@@ -128,6 +152,18 @@ class GpuCheckTest(unittest.TestCase):
         self.assertIn('17 bits differ', page)
         self.assertEqual(found['parts']['steps']['state'], 'measured')
         self.assertEqual(found['parts']['peers']['state'], 'measured')
+
+    def test_other_bits_over_nccl_are_a_failure(self):
+        self.program('gossamer-peer', PEER.replace('1, 2))', '1, 3 if nccl else 2))'))
+        code, found, _ = self.check(more=['--only', 'peers'])
+        self.assertEqual(code, 1)
+        self.assertFalse(self.row(found, 'four peers on one GPU, dp-oadam, transport nccl')['reached'])
+
+    def test_a_service_that_does_not_start_is_named(self):
+        self.program('gossamer-topology', 'import sys\nsys.exit("no such configuration")')
+        _, found, _ = self.check(more=['--only', 'peers'])
+        self.assertIn('no topology service: no such configuration',
+                      self.row(found, 'four peers on one GPU, dp-oadam, transport grpc')['measured'])
 
     def test_one_command_that_fails_leaves_the_rest_of_its_part(self):
         self.program('gpu_step', 'import sys\nif "off" in sys.argv: sys.exit("out of memory in libtorch")\n' + STEP)

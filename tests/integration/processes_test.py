@@ -97,12 +97,12 @@ class Fleet:
         with open(port_file) as f:
             self.port = int(f.read())
 
-    def start_peer(self, k, *extra, wrapper=()):
+    def start_peer(self, k, *extra, wrapper=(), run_dir=None):
         with open(os.path.join(self.folder, f"peer-{k}.log"), "a") as log:
             self.processes[k] = subprocess.Popen(
                 [*wrapper, program("gossamer-peer"), "--topology",
                  f"127.0.0.1:{self.port}", "--config", self.config, "--id",
-                 str(k), "--run-dir", self.run_dir,
+                 str(k), "--run-dir", run_dir or self.run_dir,
                  *self.door(f"peer-{k}"), *extra],
                 stdout=log, stderr=log)
 
@@ -370,6 +370,24 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(fleet.wait(), [0, 0, 0])
         for k in (1, 2, 3):
             self.assertEqual(fleet.round_of(k), 300)
+
+    def test_a_twin_on_an_empty_disk_takes_over(self):
+        fleet = self.fleet(rounds=100000)
+        fleet.start()
+        wait_for(lambda: fleet.round_of(1) > 50)
+        old = fleet.processes[2]
+        twin = os.path.join(fleet.folder, "twin")
+        fleet.start_peer(2, run_dir=twin)
+        # The old process waits for neighbours that have turned to the new one,
+        # and ends all the same.
+        self.assertEqual(old.wait(LIMIT), 1)
+        self.assertIn("another process has registered as peer 2", fleet.log(2))
+        self.assertEqual(fleet.told(2, "service_refused"), 1)
+        metrics = os.path.join(twin, "peer-2", "metrics.jsonl")
+        wait_for(lambda: os.path.exists(metrics) and os.path.getsize(metrics))
+        before = fleet.round_of(1)
+        wait_for(lambda: fleet.round_of(1) > before + 50)
+        self.assertIsNone(fleet.processes[2].poll())
 
     def test_certificates_are_renewed_and_revoked_in_mid_run(self):
         fleet = self.fleet(rounds=100000, locked=True,
