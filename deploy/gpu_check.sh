@@ -37,7 +37,7 @@ if [ -n "$pack" ]; then
   trap 'rm -rf "$folder"' EXIT
   to=$folder/gossamer-gpu
   mkdir -p "$to/bin" "$to/lib"
-  for p in gpu_kernels gpu_step gossamer gossamer-peer gossamer-topology libgossamer_cuda.so; do
+  for p in gpu_kernels gpu_step gossamer gossamer-peer gossamer-peer-networks gossamer-topology libgossamer_cuda.so; do
     [ -e "$bin/$p" ] || { echo "gpu_check: $bin/$p is not there: build preset cuda" >&2; exit 1; }
     cp "$bin/$p" "$to/bin/"
     strip --strip-unneeded "$to/bin/$p"

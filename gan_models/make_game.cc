@@ -24,6 +24,8 @@ void SayThatStepsAreEager(const std::string& why) {
 
 }  // namespace
 
+bool HasNetworks() { return true; }
+
 absl::StatusOr<std::unique_ptr<Game>> MakeGan(const GanSpec& spec, int rank,
                                               int peers, uint64_t seed,
                                               int threads,

@@ -14,6 +14,10 @@
 
 namespace gossamer {
 
+// Whether this program has networks; without them all functions of this folder
+// that make one return kUnimplemented.
+bool HasNetworks();
+
 // The game of peer `rank` of `peers`.  All peers of a run start from the same
 // parameters (a function of `seed`); each image is in exactly one shard.  The
 // game trains on the device of `queue`.

@@ -7,6 +7,8 @@
 
 namespace gossamer {
 
+bool HasNetworks() { return false; }
+
 absl::StatusOr<std::unique_ptr<Game>> MakeGan(const GanSpec&, int, int,
                                               uint64_t, int,
                                               const DeviceQueue&) {

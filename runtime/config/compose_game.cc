@@ -15,6 +15,12 @@
 
 namespace gossamer {
 
+bool NeedsNetworks(const RunConfig& config) {
+  const std::string& gradients = config.mixing().gradient_codec();
+  return config.game().has_gan() || config.game().has_datalens() ||
+         gradients.substr(0, gradients.find(':')) == "lgc";
+}
+
 absl::StatusOr<std::unique_ptr<Game>> MakeGame(const RunConfig& config,
                                                const std::string& data,
                                                int shard,

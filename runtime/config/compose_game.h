@@ -18,6 +18,9 @@
 
 namespace gossamer {
 
+// Whether the run has a game or a compressor of networks (HasNetworks).
+bool NeedsNetworks(const RunConfig& config);
+
 // The game of shard `shard` of config.peers(), paced if the configuration says
 // so, on the device of `queue`.  `data` is this machine's data folder, used
 // where the configuration names none.  kUnimplemented: only networks train on a

@@ -1,23 +1,29 @@
-// gossamer-peer: one participant of a run.
+#include "runtime/daemon/peer_main.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
+#include "gan_models/make_game.h"
 #include "runtime/base/address.h"
 #include "runtime/base/allocator.h"
 #include "runtime/base/command_line.h"
 #include "runtime/base/descriptor_limit.h"
 #include "runtime/base/signal_echo.h"
 #include "runtime/base/steady_time.h"
+#include "runtime/config/compose_game.h"
 #include "runtime/config/run_config.h"
 #include "runtime/daemon/peer_process.h"
 
@@ -157,11 +163,29 @@ absl::Status OpenCertificatesOf(PeerProcessOptions& options,
       "--id ", options.id, ", but --certs are of ", Describe(identity)));
 }
 
+// Returns only if there is no such program beside this one, as in a build
+// without libtorch, or if it does not start.
+absl::Status BecomeNetworks(char** argv) {
+  std::error_code error;
+  const std::filesystem::path program =
+      std::filesystem::read_symlink("/proc/self/exe", error).parent_path() /
+      "gossamer-peer-networks";
+  if (!std::filesystem::exists(program, error)) return absl::OkStatus();
+  ::execv(program.c_str(), argv);
+  return absl::UnavailableError(absl::StrCat("cannot start ", program.string(),
+                                             ": ", std::strerror(errno)));
+}
+
 int Run(PeerProcessOptions options, const std::string& config,
-        const std::vector<std::string>& set, const std::string& certificates) {
+        const std::vector<std::string>& set, const std::string& certificates,
+        char** argv) {
   absl::StatusOr<RunConfig> loaded = LoadRunConfig(config, set);
   if (!loaded.ok()) return Fail(loaded.status(), 2);
   options.config = *std::move(loaded);
+  if (NeedsNetworks(options.config) && !HasNetworks()) {
+    const absl::Status became = BecomeNetworks(argv);
+    if (!became.ok()) return Fail(became, 1);
+  }
   if (!(options.log_limit >= 0 && options.log_limit < 1e9)) {
     return Fail(absl::InvalidArgumentError(absl::StrCat(
                     "--log-limit ", options.log_limit,
@@ -180,13 +204,20 @@ int Run(PeerProcessOptions options, const std::string& config,
   HandleSignals(&process, signals);
   const absl::Status status = process.Run();
   if (status.ok()) return 0;
-  const int code = Fail(
-      status, status.code() == absl::StatusCode::kInvalidArgument ? 2 : 1);
+  const int code =
+      Fail(status, status.code() == absl::StatusCode::kInvalidArgument ? 2 : 1);
   if (process.refused()) std::_Exit(code);
   return code;
 }
 
-int Main(int argc, char** argv) {
+}  // namespace
+
+int PeerMain(int argc, char** argv) {
+  // gRPC's own lines say less than the log; a setting of the user stays.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+  // Both settings are the process's, and are made before the first thread.
+  KeepFreedMemory();
+  RaiseDescriptorLimit();
   PeerProcessOptions options;
   std::string config;
   std::vector<std::string> set;
@@ -195,19 +226,9 @@ int Main(int argc, char** argv) {
       {.name = "gossamer-peer",
        .about = "One participant of a run: trains and gossips.",
        .footer = kExamples,
-       .run = [&] { return Run(options, config, set, certificates); }});
+       .run = [&] { return Run(options, config, set, certificates, argv); }});
   AddOptions(program, options, config, set, certificates);
   return program.Run(argc, argv);
 }
 
-}  // namespace
 }  // namespace gossamer
-
-int main(int argc, char** argv) {
-  // gRPC's own lines say less than the log; a setting of the user stays.
-  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
-  // Both settings are the process's, and are made before the first thread.
-  gossamer::KeepFreedMemory();
-  gossamer::RaiseDescriptorLimit();
-  return gossamer::Main(argc, argv);
-}

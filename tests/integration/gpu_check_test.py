@@ -187,7 +187,7 @@ class GpuCheckTest(unittest.TestCase):
                       self.row(found, 'sagan: step with a graph over')['measured'])
 
     def test_a_pack_holds_programs_scripts_and_libraries(self):
-        for name in ('gpu_kernels', 'gpu_step', 'gossamer', 'gossamer-peer', 'gossamer-topology', 'libgossamer_cuda.so'):
+        for name in ('gpu_kernels', 'gpu_step', 'gossamer', 'gossamer-peer', 'gossamer-peer-networks', 'gossamer-topology', 'libgossamer_cuda.so'):
             shutil.copy('/bin/ls', os.path.join(self.bin, name))
         pack = os.path.join(self.folder, 'pack.tar.gz')
         run = subprocess.run([SCRIPT, '--pack', pack, '--bin', self.bin], capture_output=True, text=True)

@@ -371,6 +371,15 @@ class ProcessTest(unittest.TestCase):
         for k in (1, 2, 3):
             self.assertEqual(fleet.round_of(k), 300)
 
+    def test_games_without_networks_need_no_torch(self):
+        fleet = self.fleet(rounds=100000)
+        fleet.start()
+        wait_for(lambda: fleet.round_of(1) > 5)
+        with open(f"/proc/{fleet.processes[1].pid}/maps") as maps:
+            libraries = maps.read()
+        self.assertIn("libgrpc", libraries)
+        self.assertNotIn("libtorch", libraries)
+
     def test_a_twin_on_an_empty_disk_takes_over(self):
         fleet = self.fleet(rounds=100000)
         fleet.start()
