@@ -18,7 +18,7 @@ absl::Status GraphRunner::Run(uint64_t kind, Enqueue enqueue, Capture capture) {
     return enqueued;
   }
   if (!of.captured) {
-    // What the capture gives back to the device must not be in use.
+    // The capture gives memory back to the device, which must not be in use.
     if (const absl::Status waited = queue_.Wait(); !waited.ok()) return waited;
     absl::StatusOr<CapturedWork> work = capture();
     if (!work.ok()) {

@@ -111,8 +111,8 @@ absl::Status TorchQueue::Enqueue(const Work& work) const {
 
 absl::StatusOr<CapturedWork> TorchQueue::Capture(const Work& work) const {
   if (cuda_) {
-    // What the steps before have left is of the queue's stream, where no graph
-    // can use it, and nothing may be given back while a stream is captured.
+    // Memory of the steps before is of the queue's stream, where no graph can use
+    // it, and torch may give none back while a stream is captured.
     GOSSAMER_RETURN_IF_ERROR(GuardTorch([] {
       GraphMemory::GiveBackUnused();
       return absl::OkStatus();

@@ -148,7 +148,7 @@ struct Rectification : Function<Rectification> {
   }
   static variable_list backward(AutogradContext* context,
                                 const variable_list& gradients) {
-    // Where y is above 0 is a constant: nothing flows back to it.
+    // The mask is a constant: nothing flows back to y.
     const at::Tensor y = context->get_saved_variables()[0].detach();
     return {at::threshold_backward(gradients[0], y, 0)};
   }
