@@ -103,6 +103,10 @@ absl::Status CheckpointStore::Save(const Checkpoint& checkpoint) {
   GOSSAMER_RETURN_IF_ERROR(files_.MakeFolder(folder_));
   GOSSAMER_RETURN_IF_ERROR(files_.Remove(aside));
   absl::Status status = WriteAside(checkpoint, aside);
+  while (absl::IsResourceExhausted(status) && MakeRoom(round)) {
+    status = files_.Remove(aside);
+    if (status.ok()) status = WriteAside(checkpoint, aside);
+  }
   if (status.ok()) status = Publish(aside, round);
   if (!status.ok()) {
     // Gives the space back.  The first error is the one to report.
@@ -111,6 +115,22 @@ absl::Status CheckpointStore::Save(const Checkpoint& checkpoint) {
   }
   // Older checkpoints go only now, when the new one is durable under its name.
   return RemoveOld(round);
+}
+
+// Removes the oldest checkpoint if a newer one is whole; returns whether there
+// is more room now.  One of `round` itself is about to be replaced: it stays
+// until then.
+bool CheckpointStore::MakeRoom(uint64_t round) {
+  const absl::StatusOr<std::vector<uint64_t>> rounds = Folders();
+  if (!rounds.ok() || rounds->size() < 2 || rounds->front() == round) {
+    return false;
+  }
+  const bool newer_is_whole =
+      std::any_of(rounds->begin() + 1, rounds->end(),
+                  [this](uint64_t newer) { return Verify(newer).ok(); });
+  if (!newer_is_whole || !Remove({rounds->front()}).ok()) return false;
+  ++gone_for_room_;
+  return true;
 }
 
 absl::Status CheckpointStore::RemoveOld(uint64_t saved) {
@@ -246,9 +266,15 @@ absl::StatusOr<std::vector<StoredCheckpoint>> CheckpointStore::List(
     StoredCheckpoint& stored = all.emplace_back();
     stored.round = round;
     stored.whole = manifest.status();
-    stored.bytes = files_.Size(absl::StrCat(Stored(round, which), "/", kState))
-                       .value_or(0);
-    if (manifest.ok()) stored.id = IdOf(*manifest);
+    if (manifest.ok()) {
+      // By the manifest: the file itself may be gone by now.
+      stored.bytes = manifest->files(0).size();
+      stored.id = IdOf(*manifest);
+    } else {
+      stored.bytes =
+          files_.Size(absl::StrCat(Stored(round, which), "/", kState))
+              .value_or(0);
+    }
   }
   return all;
 }

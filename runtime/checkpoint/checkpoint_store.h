@@ -42,10 +42,12 @@ class CheckpointStore {
   CheckpointStore(std::string folder, int keep,
                   FileOps& files = SystemFileOps());
 
-  // Replaces a checkpoint of the same round; later ones are set aside.  After
-  // any error (kResourceExhausted for a full disk) all earlier checkpoints are
-  // unchanged.
+  // Replaces a checkpoint of the same round; later ones are set aside.  On a full
+  // disk older ones go before their time, and the newest whole one stays.  After
+  // any other error all earlier checkpoints are unchanged.
   absl::Status Save(const Checkpoint& checkpoint);
+  // The checkpoints that have gone for room, of all saves.
+  uint64_t gone_for_room() const { return gone_for_room_; }
 
   // Returns the rounds of the checkpoints that are whole by their SHA-256,
   // ascending.  Returns none if the folder cannot be read: List says why.
@@ -99,6 +101,7 @@ class CheckpointStore {
       Which which = Which::kOfTheRun) const;
   absl::StatusOr<std::vector<StoredCheckpoint>> List(Which which) const;
   absl::Status RemoveOld(uint64_t saved);
+  bool MakeRoom(uint64_t round);
   absl::Status WriteAside(const Checkpoint& checkpoint,
                           const std::string& path);
   absl::Status Publish(const std::string& aside, uint64_t round);
@@ -110,6 +113,7 @@ class CheckpointStore {
   const std::string folder_;
   const size_t keep_;
   FileOps& files_;
+  uint64_t gone_for_room_ = 0;
 };
 
 }  // namespace gossamer

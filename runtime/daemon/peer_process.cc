@@ -377,6 +377,8 @@ absl::Status PeerProcess::MakePeer() {
                  },
                  static_cast<LogLimit>(1e6 * options_.log_limit)));
   counting_ = std::make_unique<CountingSink>(sink_.get(), &events_);
+  telling_ = std::make_unique<TellingSink>(
+      counting_.get(), [this](const std::string& line) { Log(line); });
   trust_problem_.clear();  // reported again, now that there is a file
   GOSSAMER_RETURN_IF_ERROR(OpenDecisions(folder));
   checkpoints_ = std::make_unique<CheckpointStore>(
@@ -425,7 +427,7 @@ absl::Status PeerProcess::MakePeer() {
                                             .gradients = std::move(gradients),
                                             .fabric = fabric_.get(),
                                             .voting = std::move(voting),
-                                            .metrics = counting_.get(),
+                                            .metrics = telling_.get(),
                                             .decisions = &decisions_,
                                             .checkpoints = checkpoints_.get(),
                                             .sketch = std::move(sketch)}));

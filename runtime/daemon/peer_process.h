@@ -31,6 +31,7 @@
 #include "runtime/replay/decisions.h"
 #include "runtime/telemetry/counting_sink.h"
 #include "runtime/telemetry/jsonl_sink.h"
+#include "runtime/telemetry/telling_sink.h"
 #include "runtime/transport/nccl/nccl_sum.h"
 #include "runtime/transport/nccl/nccl_transport.h"
 #include "runtime/transport/transport.h"
@@ -127,6 +128,7 @@ class PeerProcess {
   EventTally events_;  // of this process
   std::unique_ptr<JsonlSink> sink_;
   std::unique_ptr<CountingSink> counting_;  // into sink_
+  std::unique_ptr<TellingSink> telling_;    // into counting_
   std::unique_ptr<CheckpointStore> checkpoints_;
   // They use what is above, and end before it.
   ThreadCompute disk_, scores_;

@@ -211,6 +211,7 @@ void Checkpointer::Write() {
           reporter_->Report("checkpoint_failed",
                             std::string(writing->saved.message()));
         }
+        ReportRoom();
         // On a device nothing else of the state is in the host's memory.
         if (state_->queue().on_host()) {
           spare_ = std::move(writing->checkpoint);
@@ -219,6 +220,17 @@ void Checkpointer::Write() {
         WriteIfSealed();
         writing->over.Set(writing->saved.ok());
       });
+}
+
+void Checkpointer::ReportRoom() {
+  const uint64_t gone = store_->gone_for_room();
+  if (gone == reported_gone_) return;
+  reported_gone_ = gone;
+  const uint64_t times = gone_.Due(gone);
+  if (times == 0) return;
+  reporter_->Report("checkpoint_room",
+                    absl::StrCat(gone, " older checkpoints went for room"),
+                    times);
 }
 
 Task<bool> Checkpointer::Finish(bool newest) {

@@ -72,6 +72,7 @@ class Checkpointer {
   bool Take();
   void Write();
   void ReportSkipped();
+  void ReportRoom();
   CheckpointId OwnId() const;
   absl::StatusOr<SavedEdges> Restore(Checkpoint& saved);
   void ReportDamaged(const absl::StatusOr<std::vector<StoredCheckpoint>>& list,
@@ -91,9 +92,11 @@ class Checkpointer {
     Pending<bool> over;
   };
   std::shared_ptr<Writing> writing_;
-  Checkpoint spare_;      // one that is written: its memory is used again
-  uint64_t skipped_ = 0;  // boundaries that were due and have none
-  Throttle skips_;        // of their reports, by count
+  Checkpoint spare_;            // one that is written: its memory is used again
+  uint64_t skipped_ = 0;        // boundaries that were due and have none
+  Throttle skips_;              // of their reports, by count
+  uint64_t reported_gone_ = 0;  // of store_->gone_for_room()
+  Throttle gone_;
   // Callbacks of the disk hold it weakly.
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>();
 };

@@ -48,6 +48,12 @@ inline constexpr EventInfo kEventKinds[] = {
      "no checkpoint could be taken or saved; earlier ones stay, training goes "
      "on",
      "make room, or mend the disk that it names"},
+    {"checkpoint_room",
+     "the disk had no room for a checkpoint beside the `checkpoint.keep` that "
+     "are there, so older ones went before it was written; reported for the "
+     "first, the tenth, the hundredth time",
+     "make room: a peer with fewer checkpoints than the others may have none "
+     "in common with them"},
     {"checkpoint_skipped",
      "a round was due to have a checkpoint, but an earlier one waited for the "
      "disk or for the neighbours' words; reported for the first, the tenth, "

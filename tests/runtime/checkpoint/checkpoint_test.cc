@@ -61,6 +61,11 @@ class FailingFiles : public FileOps {
  public:
   int fail_at = 0;  // 0: never
   bool dead = false;
+  // The error of what fails.
+  absl::Status error =
+      absl::ResourceExhaustedError("disk: No space left on device");
+  // The state files for which there is room.
+  size_t room = 1000;
   int done = 0;
   // Files in such a folder cannot be read at the moment.
   std::string unreadable;
@@ -77,9 +82,19 @@ class FailingFiles : public FileOps {
   absl::Status WriteTensors(const std::string& path,
                             const SafetensorsView& tensors,
                             std::string* sha256) override {
+    const auto half = [&] { std::ofstream(path) << "half a file"; };
+    size_t there = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(
+             std::filesystem::path(path).parent_path().parent_path())) {
+      there += entry.path().filename() == "state.safetensors";
+    }
+    if (there >= room) {
+      half();
+      return absl::ResourceExhaustedError("disk: No space left on device");
+    }
     return Try(
         [&] { return SystemFileOps().WriteTensors(path, tensors, sha256); },
-        [&] { std::ofstream(path) << "half a file"; });
+        half);
   }
   absl::Status SyncFolder(const std::string& path) override {
     return Try([&] { return SystemFileOps().SyncFolder(path); }, [] {});
@@ -123,7 +138,7 @@ class FailingFiles : public FileOps {
     ++done;
     if (done == fail_at) half();
     if (done == fail_at || (dead && fail_at != 0 && done > fail_at)) {
-      return absl::ResourceExhaustedError("disk: No space left on device");
+      return error;
     }
     return work();
   }
@@ -550,10 +565,44 @@ TEST_P(FaultLoop, ReplacingARoundNeverTouchesOthers) {
     ASSERT_TRUE(store.Save(Take(next, 20)).ok());
     files.done = 0;
     files.fail_at = n;
+    files.error = absl::ErrnoToStatus(EIO, "disk");
     failed = !store.Save(Take(next, 20)).ok();
     EXPECT_TRUE(CheckpointStore(folder.path(), 2).Load(10).ok());
     EXPECT_TRUE(CheckpointStore(folder.path(), 2).Load(20).ok());
   }
+}
+
+TEST(CheckpointStore, AFullDiskKeepsFewer) {
+  const TemporaryFolder folder;
+  FailingFiles files;
+  files.room = 2;
+  CheckpointStore store(folder.path(), 2, files);
+  SaveRounds(store, {10, 20});
+  EXPECT_EQ(store.gone_for_room(), 0u);
+  // There is room for two, and not for one more.
+  SaveRounds(store, {30, 40});
+  EXPECT_THAT(store.Rounds(), ElementsAre(30, 40));
+  EXPECT_EQ(store.gone_for_room(), 2u);
+}
+
+TEST(CheckpointStore, AFullDiskLeavesTheLastWholeOne) {
+  const TemporaryFolder folder;
+  FailingFiles files;
+  files.room = 1;
+  CheckpointStore store(folder.path(), 2, files);
+  SaveRounds(store, {10});
+  Thing next = ThingOfRound(20);
+  EXPECT_EQ(store.Save(Take(next, 20)).code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(store.Rounds(), ElementsAre(10));
+  // A newer one that is damaged is none.
+  files.room = 2;
+  SaveRounds(store, {20});
+  std::ofstream(folder.path() + "/round-20/state.safetensors") << "damage";
+  EXPECT_EQ(store.Save(Take(next, 30)).code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(store.Rounds(), ElementsAre(10));
+  EXPECT_EQ(store.gone_for_room(), 0u);
 }
 
 // The checkpoint counts as put back only when the folder is synced.

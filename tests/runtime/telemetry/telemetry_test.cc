@@ -26,6 +26,7 @@
 #include "runtime/telemetry/progress.h"
 #include "runtime/telemetry/run_panels.h"
 #include "runtime/telemetry/summary.h"
+#include "runtime/telemetry/telling_sink.h"
 #include "tests/testing/temporary_folder.h"
 #include "topology/fleet/event_kind.h"
 #include "topology/fleet/service_event.h"
@@ -661,6 +662,33 @@ TEST(Curves, OddDataDoNotBreakThePicture) {
   EXPECT_EQ(PngSize(ReadAll(path)), std::pair(1600u, 1056u));
   EXPECT_FALSE(DrawCurves({}, "empty", path).ok());
   EXPECT_FALSE(DrawCurves(panels, "odd", "/nowhere/at/all.png").ok());
+}
+
+TEST(TellingSink, TellsOncePerMinuteOfEventsThatAskForAnAction) {
+  struct Counter : MetricsSink {
+    void OnRound(const RoundMetrics&) override {}
+    void OnEvent(const Event&) override { ++events; }
+    int events = 0;
+  } counter;
+  std::vector<std::string> told;
+  TellingSink sink(&counter,
+                   [&](const std::string& line) { told.push_back(line); });
+  const absl::Time now = absl::UnixEpoch();
+  const auto report = [&](EventKind kind, absl::Duration after) {
+    sink.OnEvent({.time = now + after, .kind = kind, .detail = "no room"});
+  };
+  report("checkpoint", absl::ZeroDuration());
+  report("checkpoint_failed", absl::ZeroDuration());
+  report("checkpoint_failed", absl::Seconds(59));
+  report("checkpoint_room", absl::Seconds(59));
+  report("checkpoint_failed", absl::Seconds(61));
+  EXPECT_EQ(counter.events, 5);
+  EXPECT_THAT(told,
+              testing::ElementsAre(
+                  "checkpoint_failed: no room (make room, or mend the disk "
+                  "that it names)",
+                  testing::StartsWith("checkpoint_room: no room (make room"),
+                  testing::StartsWith("checkpoint_failed: ")));
 }
 
 }  // namespace

@@ -1,0 +1,48 @@
+// A sink that tells a person of the events that ask for an action, each kind at
+// most once a minute, and hands all on.  Knows nothing of who listens.
+
+#ifndef GOSSAMER_RUNTIME_TELEMETRY_TELLING_SINK_H_
+#define GOSSAMER_RUNTIME_TELEMETRY_TELLING_SINK_H_
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "algorithms/base/throttle.h"
+#include "runtime/telemetry/metrics.h"
+
+namespace gossamer {
+
+class TellingSink final : public MetricsSink {
+ public:
+  // `sink` outlives this.
+  TellingSink(MetricsSink* sink,
+              std::function<void(const std::string& line)> tell)
+      : sink_(sink), tell_(std::move(tell)) {}
+  void OnRound(const RoundMetrics& metrics) override {
+    sink_->OnRound(metrics);
+  }
+  void OnEvent(const Event& event) override {
+    sink_->OnEvent(event);
+    const EventInfo& info = event.kind.info();
+    if (info.action.empty()) return;
+    Throttle& told =
+        told_.try_emplace(info.name, absl::Minutes(1)).first->second;
+    if (told.Due(event.time) == 0) return;
+    tell_(absl::StrCat(std::string(info.name), ": ", event.detail, " (",
+                       std::string(info.action), ")"));
+  }
+
+ private:
+  MetricsSink* const sink_;
+  const std::function<void(const std::string& line)> tell_;
+  std::map<std::string_view, Throttle> told_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_TELEMETRY_TELLING_SINK_H_
