@@ -28,7 +28,10 @@ RunConfig Shared(RunConfig config) {
   config.clear_evaluation();
   config.clear_checkpoint();
   config.clear_transport();
-  if (config.has_resources()) config.mutable_resources()->clear_device();
+  if (config.has_resources()) {
+    config.mutable_resources()->clear_device();
+    config.mutable_resources()->clear_fabric();
+  }
   if (config.game().has_gan()) {
     config.mutable_game()->mutable_gan()->mutable_data()->clear_path();
   }

@@ -80,8 +80,10 @@ class CompareTest(unittest.TestCase):
         self.assertIn(f"local: goes on from round {following}", errors)
         rounds = self.rounds()
         self.assertEqual(rounds[0], before)
-        self.assertEqual([m["round"] for m in rounds],
+        # The last round has a line more if its score came after it.
+        self.assertEqual(list(dict.fromkeys(m["round"] for m in rounds)),
                          list(range(1, ROUNDS + 1)))
+        self.assertLessEqual(len(rounds), ROUNDS + 1)
         run = json.loads(output)["games"][0]["runs"][0]
         self.assertTrue(run["summary"]["finished"])
 

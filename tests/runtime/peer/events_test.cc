@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "runtime/neighborhood/neighborhood.h"
 #include "tests/runtime/peer/quadratic_fleet.h"
+#include "tests/simulation/memory_disk.h"
 #include "tests/testing/sim_fleet.h"
 #include "tests/testing/temporary_folder.h"
 
@@ -428,6 +429,33 @@ TEST(EventsTest, ARoundThatHasNoCheckpointIsReported) {
   SimFleet seldom(o);
   ASSERT_TRUE(seldom.Run()) << seldom.StatusOf(0);
   EXPECT_EQ(seldom.recorder(0).Count("checkpoint_skipped"), 0);
+}
+
+TEST(EventsTest, CheckpointsThatGoForRoomAreReported) {
+  // One write in ten finds no room.
+  const simulation::DiskSession::Errors errors = {.write = 0.1};
+  simulation::MemoryDisk memory;
+  simulation::CrashPoint crash;
+  simulation::DiskSession disk(&memory, &crash, &errors, RngKey(1));
+  SimFleetOptions o = QuadraticFleet(4, 40);
+  o.peer.checkpoint_every = 2;
+  o.checkpoints = "/checkpoints";
+  simulation::CrashPoint none;
+  const simulation::DiskSession::Errors no_errors;
+  std::vector<std::unique_ptr<simulation::MemoryDisk>> others;
+  std::vector<std::unique_ptr<simulation::DiskSession>> sessions;
+  o.files = [&](int rank) -> FileOps* {
+    if (rank == 0) return &disk;
+    others.push_back(std::make_unique<simulation::MemoryDisk>());
+    sessions.push_back(std::make_unique<simulation::DiskSession>(
+        others.back().get(), &none, &no_errors, RngKey(2)));
+    return sessions.back().get();
+  };
+  SimFleet fleet(o);
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+  EXPECT_GT(fleet.recorder(0).Count("checkpoint_room"), 0);
+  EXPECT_THAT(DetailOf(fleet.recorder(0), "checkpoint_room"),
+              HasSubstr("older checkpoints went for room"));
 }
 
 TEST(EventsTest, ACheckpointThatCannotBeSavedStopsNobody) {
