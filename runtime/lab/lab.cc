@@ -34,12 +34,13 @@ std::vector<std::vector<LinkSpec>> WithOwnHost(const Scenario& scenario) {
 }  // namespace
 
 uint32_t BurstBytes(const std::vector<LinkSpec>& links, size_t self,
-                    uint32_t mtu) {
+                    uint32_t mtu, uint64_t uplink) {
   uint64_t burst = kMostBurst;
+  if (uplink > 0) burst = std::min(burst, uplink / 1000);
   for (size_t i = 0; i < links.size(); ++i) {
     if (i == self) continue;
-    // A piece that is lost would lose all of its packets at once.
-    if (links[i].loss > 0) return mtu;
+    // A piece that is lost or overtaken would take all of its packets along.
+    if (links[i].loss > 0 || links[i].reorder > 0) return mtu;
     if (links[i].bytes_per_second > 0) {
       // A piece is at most a millisecond of the slowest link: later packets
       // wait behind it for as long.
@@ -63,7 +64,8 @@ absl::StatusOr<std::unique_ptr<Lab>> Lab::Start(const Scenario& scenario) {
     GOSSAMER_RETURN_IF_ERROR(lab->AddHost(scenario, i, links));
     const bool own = i == scenario.hosts.size();
     ports.push_back({lab->devices_.back().get(),
-                     HostOrder(own ? kOwnAddress : LabAddress(i))});
+                     HostOrder(own ? kOwnAddress : LabAddress(i)),
+                     own ? 0 : scenario.hosts[i].uplink});
   }
   lab->packet_switch_ =
       std::make_unique<PacketSwitch>(std::move(ports), links, scenario.seed);
@@ -89,7 +91,8 @@ absl::Status Lab::AddHost(const Scenario& scenario, size_t index,
       MakeTunDevice(
           {.address = own ? kOwnAddress : LabAddress(index),
            .mtu = scenario.mtu,
-           .burst_bytes = BurstBytes(links[index], index, scenario.mtu)}));
+           .burst_bytes = BurstBytes(links[index], index, scenario.mtu,
+                                     own ? 0 : scenario.hosts[index].uplink)}));
   devices_.push_back(std::move(device));
   // The settings are of this host's namespace: the machine's own stay.
   return scenario.stock_tcp ? absl::OkStatus() : TuneTcp();

@@ -63,7 +63,7 @@ class Lab {
 // no link by more.  Returns the MTU (single packets) if that is too little, or
 // if packets can be lost.
 uint32_t BurstBytes(const std::vector<LinkSpec>& links, size_t self,
-                    uint32_t mtu);
+                    uint32_t mtu, uint64_t uplink = 0);
 
 }  // namespace gossamer
 

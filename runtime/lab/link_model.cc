@@ -8,7 +8,8 @@ namespace gossamer {
 LinkModel::LinkModel(LinkSpec spec, RngKey key)
     : spec_(std::move(spec)),
       loss_key_(key.Fold("loss")),
-      jitter_key_(key.Fold("jitter")) {}
+      jitter_key_(key.Fold("jitter")),
+      reorder_key_(key.Fold("reorder")) {}
 
 uint64_t LinkModel::Backlog(Nanos now) const {
   if (now >= free_at_) return 0;
@@ -45,6 +46,19 @@ bool LinkModel::DownAt(Nanos when) const {
       });
 }
 
+// Draws are by index, not by time: a run whose packets are late by chance still
+// loses the same ones.
+bool LinkModel::Loses(uint64_t index) {
+  const double u = loss_key_.Uniform(index);
+  if (spec_.loss_burst <= 1 || spec_.loss >= 1) return u < spec_.loss;
+  // A run ends after `loss_burst` packets in the mean, and begins as often as
+  // the share of lost packets asks for.
+  const double ends = 1 / spec_.loss_burst;
+  const double begins = ends * spec_.loss / (1 - spec_.loss);
+  losing_ = losing_ ? u >= ends : u < begins;
+  return losing_;
+}
+
 LinkModel::Decision LinkModel::Send(Nanos now, uint64_t bytes) {
   now_ = std::max(now_, now);
   const uint64_t backlog = Backlog(now_);
@@ -57,16 +71,18 @@ LinkModel::Decision LinkModel::Send(Nanos now, uint64_t bytes) {
   // The outage counts at the moment at which the packet would enter the wire,
   // not at its sending.
   if (DownAt(departure)) return {Fate::kOutage, 0};
-  // Draws are by index, not by time: a run whose packets are late by chance
-  // still loses the same ones.
   const uint64_t index = sent_++;
-  if (spec_.loss > 0 && loss_key_.Uniform(index) < spec_.loss) {
-    return {Fate::kLost, 0};
-  }
+  if (spec_.loss > 0 && Loses(index)) return {Fate::kLost, 0};
   Nanos jitter = 0;
   if (spec_.jitter > 0) {
     jitter = static_cast<Nanos>(jitter_key_.Uniform(index) *
                                 static_cast<double>(spec_.jitter));
+  }
+  if (spec_.reorder > 0 && reorder_key_.Uniform(index) < spec_.reorder) {
+    // Those behind it do not wait for it.
+    return {Fate::kDelivered,
+            std::max(last_delivery_, departure + spec_.delay + jitter) +
+                spec_.reorder_delay};
   }
   // Jitter never makes a packet overtake the one before it.
   last_delivery_ = std::max(last_delivery_, departure + spec_.delay + jitter);

@@ -2,8 +2,9 @@
 // is sent now arrives, or why it never does.
 //
 // A queue of bounded bytes empties at the link's rate; then come outages, loss,
-// the propagation delay and jitter.  Packets never overtake one another.  Knows
-// nothing of sockets, devices, clocks or the contents of packets.
+// the propagation delay and jitter.  Packets overtake those alone that are
+// drawn to be late.  Knows nothing of sockets, devices, clocks or the contents
+// of packets.
 
 #ifndef GOSSAMER_RUNTIME_LAB_LINK_MODEL_H_
 #define GOSSAMER_RUNTIME_LAB_LINK_MODEL_H_
@@ -32,6 +33,12 @@ struct LinkSpec {
   uint64_t bytes_per_second = 0;  // 0: no limit
   Nanos jitter = 0;               // adds between 0 and this, uniformly
   double loss = 0;                // probability, 0 to 1
+  // The mean length of a run of losses, >= 1.  Above 1 the link is in one of
+  // two states, in one of which it loses all (Gilbert, Bell System Technical
+  // Journal, 1960).
+  double loss_burst = 1;
+  double reorder = 0;  // probability that a packet takes reorder_delay longer
+  Nanos reorder_delay = 1'000'000;
   uint64_t queue_bytes = 8'000'000;
   std::vector<Outage> outages = {};
 };
@@ -64,9 +71,13 @@ class LinkModel {
   bool DownAt(Nanos when) const;
 
   const LinkSpec spec_;
+  bool Loses(uint64_t index);
+
   const RngKey loss_key_;
   const RngKey jitter_key_;
+  const RngKey reorder_key_;
   uint64_t sent_ = 0;
+  bool losing_ = false;  // the state of a link that loses in bursts
   Nanos now_ = 0;
   Nanos free_at_ = 0;  // the time at which the wire's last byte leaves
   // The remainder of dividing bytes by the rate.  It is kept so that a long run

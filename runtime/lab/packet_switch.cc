@@ -76,6 +76,8 @@ PacketSwitch::PacketSwitch(std::vector<Port> ports,
   const RngKey key(seed);
   for (size_t i = 0; i < ports_.size(); ++i) {
     port_of_[ports_[i].address] = static_cast<uint32_t>(i);
+    uplinks_.emplace_back(LinkSpec{.bytes_per_second = ports_[i].uplink},
+                          key.Fold(i));
     std::vector<LinkModel>& row = models_.emplace_back();
     for (size_t j = 0; j < ports_.size(); ++j) {
       // Each direction draws its losses and its jitter by a key of its own.
@@ -173,8 +175,11 @@ void PacketSwitch::Accept(uint32_t from, size_t size) {
   }
   const uint32_t to = found->second;
   LinkCounters& counters = report_.links[from][to];
-  const LinkModel::Decision decision =
-      models_[from][to].Send(Now(), info->wire_bytes);
+  LinkModel::Decision decision = uplinks_[from].Send(Now(), info->wire_bytes);
+  if (decision.fate == LinkModel::Fate::kDelivered) {
+    // The link sees it once it has left the host.
+    decision = models_[from][to].Send(decision.when, info->wire_bytes);
+  }
   switch (decision.fate) {
     case LinkModel::Fate::kQueueFull:
       ++counters.queue_full;

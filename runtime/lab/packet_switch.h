@@ -54,6 +54,8 @@ class PacketSwitch {
   struct Port {
     int device;        // made by MakeTunDevice, outlives the switch
     uint32_t address;  // in the host's byte order
+    // Bytes a second over all its links together; 0: no limit.
+    uint64_t uplink = 0;
   };
 
   // `links` is [from][to] for all ports.
@@ -97,6 +99,8 @@ class PacketSwitch {
 
   const std::vector<Port> ports_;
   std::vector<std::vector<LinkModel>> models_;
+  // A packet passes its host's first.
+  std::vector<LinkModel> uplinks_;
   std::unordered_map<uint32_t, uint32_t> port_of_;  // by address
   FileDescriptor epoll_;
   FileDescriptor stop_;

@@ -10,6 +10,7 @@
 #include "algorithms/base/status_macros.h"
 #include "proto/lab.pb.h"
 #include "runtime/config/config_text.h"
+#include "runtime/lab/ladder.h"
 #include "runtime/lab/scenario_check.h"
 #include "runtime/lab/units.h"
 
@@ -45,18 +46,25 @@ absl::Status Join(const std::vector<ScenarioProblem>& problems,
   return absl::InvalidArgumentError(absl::StrJoin(lines, "\n"));
 }
 
+// The uplinks have not been checked yet: one that cannot be read is none, and
+// FindLinkProblems refuses it.
 std::vector<Scenario::Host> HostsOf(const ScenarioConfig& config,
                                     uint32_t wanted) {
   std::vector<Scenario::Host> hosts;
+  const auto rate = [](const std::string& text) {
+    return ParseRate(text).value_or(0);
+  };
   for (const RegionConfig& region : config.region()) {
     for (uint32_t k = 0; k < region.hosts(); ++k) {
-      hosts.push_back({absl::StrCat(region.name(), "-", k), region.name()});
+      hosts.push_back(
+          {absl::StrCat(region.name(), "-", k), region.name(),
+           rate(region.has_uplink() ? region.uplink() : config.uplink())});
     }
   }
   if (!hosts.empty()) return hosts;
   const uint32_t count = config.has_hosts() ? config.hosts() : wanted;
   for (uint32_t k = 0; k < count; ++k) {
-    hosts.push_back({absl::StrCat("host-", k), ""});
+    hosts.push_back({absl::StrCat("host-", k), "", rate(config.uplink())});
   }
   return hosts;
 }
@@ -88,10 +96,16 @@ void ApplyValues(const Config& config, LinkSpec& spec) {
     spec.jitter = *ParseNanos(config.jitter(), kAnySeconds);
   }
   if (config.has_loss()) spec.loss = config.loss();
+  if (config.has_loss_burst()) spec.loss_burst = config.loss_burst();
+  if (config.has_reorder()) spec.reorder = config.reorder();
+  if (config.has_reorder_delay()) {
+    spec.reorder_delay = *ParseNanos(config.reorder_delay(), kAnySeconds);
+  }
   if (config.has_queue()) spec.queue_bytes = *ParseQueueSize(config.queue());
 }
 
 void ApplyLink(const LinkConfig& link, LinkSpec& spec) {
+  if (const Rung* const rung = FindRung(link.like())) spec = SpecOf(*rung);
   if (link.has_rtt()) spec.delay = *ParseNanos(link.rtt(), kAnySeconds) / 2;
   ApplyValues(link, spec);
   // Outages replace those of a more general link as a whole: two lists would

@@ -24,6 +24,8 @@ struct Scenario {
   struct Host {
     std::string name;
     std::string region;  // may be empty
+    // Bytes a second to all other hosts together; 0: no limit.
+    uint64_t uplink = 0;
   };
 
   std::string name;

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/spelling.h"
+#include "runtime/lab/ladder.h"
 #include "runtime/lab/units.h"
 
 namespace gossamer {
@@ -40,7 +41,7 @@ class Checker {
   }
   void CheckName(const std::string& field, const std::string& name);
   void CheckEnds(const LinkConfig& link, const std::string& at);
-  void CheckLoss(const std::string& field, double loss);
+  void CheckShare(const std::string& field, double share);
   void CheckDelays(const LinkConfig& link, const std::string& at);
   // `config` is a LinkConfig or a DirectionConfig.
   template <typename Config>
@@ -99,9 +100,9 @@ void Checker::CheckEnds(const LinkConfig& link, const std::string& at) {
   }
 }
 
-void Checker::CheckLoss(const std::string& field, double loss) {
-  if (loss >= 0 && loss <= 1) return;  // false for NaN
-  Refuse(field, absl::StrCat("is ", loss,
+void Checker::CheckShare(const std::string& field, double share) {
+  if (share >= 0 && share <= 1) return;  // false for NaN
+  Refuse(field, absl::StrCat("is ", share,
                              "; a probability lies between 0 and 1 (1 % is "
                              "0.01)"));
 }
@@ -115,7 +116,18 @@ void Checker::CheckValues(const Config& config, const std::string& at) {
   if (config.has_jitter()) {
     Take(at + ".jitter", ParseNanos(config.jitter(), kMostDelaySeconds));
   }
-  if (config.has_loss()) CheckLoss(at + ".loss", config.loss());
+  if (config.has_loss()) CheckShare(at + ".loss", config.loss());
+  if (config.has_loss_burst() &&
+      !(config.loss_burst() >= 1 && config.loss_burst() <= 1e6)) {
+    Refuse(at + ".loss_burst",
+           absl::StrCat("is ", config.loss_burst(),
+                        "; it is a number of packets, from 1 on"));
+  }
+  if (config.has_reorder()) CheckShare(at + ".reorder", config.reorder());
+  if (config.has_reorder_delay()) {
+    Take(at + ".reorder_delay",
+         ParseNanos(config.reorder_delay(), kMostDelaySeconds));
+  }
   if (config.has_queue()) Take(at + ".queue", ParseQueueSize(config.queue()));
 }
 
@@ -179,6 +191,13 @@ void Checker::CheckLink(int index) {
   const std::string at = absl::StrCat("link[", index, "]");
   // All checks run, so that a person sees every error of a file at once.
   CheckEnds(link, at);
+  if (link.has_like() && FindRung(link.like()) == nullptr) {
+    std::vector<std::string_view> known;
+    for (const Rung& rung : kLadder) known.push_back(rung.name);
+    Refuse(at + ".like",
+           absl::StrCat("is \"", link.like(), "\", no rung of the ladder; ",
+                        Suggestion(link.like(), known)));
+  }
   CheckDelays(link, at);
   CheckValues(link, at);
   CheckValues(link.a_to_b(), at + ".a_to_b");
@@ -253,6 +272,18 @@ std::vector<ScenarioProblem> FindLinkProblems(
   Checker check(config, hosts);
   for (int i = 0; i < config.link_size(); ++i) check.CheckLink(i);
   std::vector<ScenarioProblem> problems = check.Take();
+  const auto check_uplink = [&](const std::string& field,
+                                const std::string& text) {
+    const auto rate = ParseRate(text);
+    if (rate.ok()) return;
+    problems.push_back({field, std::string(rate.status().message())});
+  };
+  check_uplink("uplink", config.uplink());
+  for (int i = 0; i < config.region_size(); ++i) {
+    if (!config.region(i).has_uplink()) continue;
+    check_uplink(absl::StrCat("region[", i, "].uplink"),
+                 config.region(i).uplink());
+  }
   if (config.mtu() < 576 || config.mtu() > 65'000) {
     problems.push_back({"mtu", absl::StrCat("is ", config.mtu(),
                                             "; it must lie between 576 and "

@@ -59,6 +59,11 @@ bool Any(const Scenario& scenario,
   return false;
 }
 
+nlohmann::ordered_json BitsOrNull(uint64_t bytes_per_second) {
+  if (bytes_per_second == 0) return {};
+  return 8 * bytes_per_second;
+}
+
 std::string OutageLines(const Scenario& scenario) {
   std::string out;
   for (size_t i = 0; i < scenario.hosts.size(); ++i) {
@@ -110,6 +115,27 @@ std::string ScenarioText(const Scenario& scenario) {
                                        "%.4g", 100 * links[i][j].loss);
                                  }));
   }
+  if (Any(scenario, [](const LinkSpec& s) { return s.loss_burst > 1; })) {
+    absl::StrAppend(&out, Matrix("packets in a row that are lost, mean",
+                                 scenario, [&](size_t i, size_t j) {
+                                   return absl::StrFormat(
+                                       "%.4g", links[i][j].loss_burst);
+                                 }));
+  }
+  if (Any(scenario, [](const LinkSpec& s) { return s.reorder > 0; })) {
+    absl::StrAppend(&out, Matrix("packets that others overtake, %", scenario,
+                                 [&](size_t i, size_t j) {
+                                   return absl::StrFormat(
+                                       "%.4g", 100 * links[i][j].reorder);
+                                 }));
+  }
+  std::string uplinks;
+  for (const Scenario::Host& host : scenario.hosts) {
+    if (host.uplink == 0) continue;
+    absl::StrAppendFormat(&uplinks, "  %s: %s to all others together\n",
+                          host.name, RateText(host.uplink));
+  }
+  if (!uplinks.empty()) absl::StrAppend(&out, "\nuplinks\n", uplinks);
   const std::string outages = OutageLines(scenario);
   if (!outages.empty()) absl::StrAppend(&out, "\noutages\n", outages);
   return out;
@@ -123,10 +149,12 @@ std::string ScenarioJson(const Scenario& scenario) {
                                  {"hosts", nlohmann::ordered_json::array()},
                                  {"links", nlohmann::ordered_json::array()}};
   for (size_t i = 0; i < scenario.hosts.size(); ++i) {
-    json["hosts"].push_back({{"rank", i},
-                             {"name", scenario.hosts[i].name},
-                             {"region", scenario.hosts[i].region},
-                             {"address", LabAddress(i)}});
+    json["hosts"].push_back(
+        {{"rank", i},
+         {"name", scenario.hosts[i].name},
+         {"region", scenario.hosts[i].region},
+         {"address", LabAddress(i)},
+         {"uplink_bits_per_second", BitsOrNull(scenario.hosts[i].uplink)}});
     for (size_t j = 0; j < scenario.hosts.size(); ++j) {
       if (i == j) continue;
       const LinkSpec& s = scenario.links[i][j];
@@ -134,12 +162,12 @@ std::string ScenarioJson(const Scenario& scenario) {
           {"from", i},
           {"to", j},
           {"delay_ms", static_cast<double>(s.delay) * 1e-6},
-          {"bits_per_second",
-           s.bytes_per_second == 0
-               ? nlohmann::ordered_json()
-               : nlohmann::ordered_json(8 * s.bytes_per_second)},
+          {"bits_per_second", BitsOrNull(s.bytes_per_second)},
           {"jitter_ms", static_cast<double>(s.jitter) * 1e-6},
           {"loss", s.loss},
+          {"loss_burst", s.loss_burst},
+          {"reorder", s.reorder},
+          {"reorder_delay_ms", static_cast<double>(s.reorder_delay) * 1e-6},
           {"queue_bytes", s.queue_bytes},
           {"outages", nlohmann::ordered_json::array()}};
       for (const Outage& o : s.outages) {

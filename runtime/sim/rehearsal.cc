@@ -53,6 +53,9 @@ absl::StatusOr<std::unique_ptr<Rehearsal>> Rehearsal::Create(
   // The service comes first: peers register as soon as the loop runs.
   GOSSAMER_RETURN_IF_ERROR(made->service_.Start(/*old=*/false));
   for (int from = 0; from < static_cast<int>(size); ++from) {
+    made->network_.SetUplink(
+        RehearsedPeer::IdOf(from),
+        made->PayloadRate(made->spec_.scenario.hosts[from].uplink));
     for (int to = 0; to < static_cast<int>(size); ++to) {
       if (from != to) made->Connect(from, to);
     }
@@ -74,16 +77,20 @@ absl::StatusOr<std::unique_ptr<Rehearsal>> Rehearsal::Create(
   return made;
 }
 
+// Frames are payload: the rest of each packet is headers.
+double Rehearsal::PayloadRate(uint64_t bytes_per_second) const {
+  return (spec_.scenario.mtu - kHeaderBytes) / spec_.scenario.mtu *
+         static_cast<double>(bytes_per_second);
+}
+
 void Rehearsal::Connect(int from, int to) {
   const LinkSpec& link = spec_.scenario.links[from][to];
-  // Frames are payload: the rest of each packet is headers.
-  const double share = (spec_.scenario.mtu - kHeaderBytes) / spec_.scenario.mtu;
   const auto delay = static_cast<double>(link.delay);
   network_.SetLink(
       RehearsedPeer::IdOf(from), RehearsedPeer::IdOf(to),
       {.latency = absl::Nanoseconds(link.delay),
        .jitter = delay > 0 ? static_cast<double>(link.jitter) / delay : 0,
-       .bytes_per_second = share * static_cast<double>(link.bytes_per_second)});
+       .bytes_per_second = PayloadRate(link.bytes_per_second)});
   Outages(from, to);
 }
 

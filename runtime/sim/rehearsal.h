@@ -68,6 +68,7 @@ class Rehearsal {
 
  private:
   explicit Rehearsal(RehearsalSpec spec);
+  double PayloadRate(uint64_t bytes_per_second) const;
   void Connect(int from, int to);
   void Outages(int from, int to);
 

@@ -50,6 +50,14 @@ std::unique_ptr<Transport> SimNetwork::CreateEndpoint(PeerId peer,
   return endpoint;
 }
 
+void SimNetwork::SetUplink(PeerId from, double bytes_per_second) {
+  if (bytes_per_second > 0) {
+    uplinks_[from] = {.bytes_per_second = bytes_per_second};
+  } else {
+    uplinks_.erase(from);
+  }
+}
+
 void SimNetwork::SetLink(PeerId from, PeerId to, SimLink link) {
   directions_[{from, to}].link = link;
 }
@@ -258,6 +266,15 @@ absl::Time SimNetwork::Arrival(PeerId from, PeerId to, size_t bytes) {
   if (link.bytes_per_second > 0) {
     sent += absl::Seconds(static_cast<double>(bytes) / link.bytes_per_second);
   }
+  if (const auto up = uplinks_.find(from); up != uplinks_.end()) {
+    // A frame leaves the host while it is on the link: the slower of the two
+    // counts.
+    Uplink& uplink = up->second;
+    uplink.busy_until =
+        std::max(loop_.Now(), uplink.busy_until) +
+        absl::Seconds(static_cast<double>(bytes) / uplink.bytes_per_second);
+    sent = std::max(sent, uplink.busy_until);
+  }
   // Frames of all connections of a direction share one wire.
   direction.busy_until = sent;
   const double u = key_.Fold("jitter")
@@ -275,11 +292,15 @@ SimNetwork::Sent SimNetwork::SentBetween(PeerId from, PeerId to) const {
 Transit SimNetwork::TransitOf(PeerId from, PeerId to, size_t bytes) {
   const Direction& direction = directions_[{from, to}];
   const SimLink& link = direction.link ? *direction.link : options_.link;
+  double rate = link.bytes_per_second;
+  if (const auto up = uplinks_.find(from); up != uplinks_.end()) {
+    const double most = up->second.bytes_per_second;
+    rate = rate > 0 ? std::min(rate, most) : most;
+  }
   // A link without a rate has no transit.
-  if (link.bytes_per_second <= 0) return {};
+  if (rate <= 0) return {};
   return {.bytes = bytes,
-          .took = absl::Seconds(static_cast<double>(bytes) /
-                                link.bytes_per_second)};
+          .took = absl::Seconds(static_cast<double>(bytes) / rate)};
 }
 
 void SimNetwork::Enqueue(const ConnectionPtr& c, int to, Item item) {

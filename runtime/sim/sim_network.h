@@ -82,6 +82,8 @@ class SimNetwork {
                                             std::string address = "");
 
   void SetLink(PeerId from, PeerId to, SimLink link);
+  // A peer's frames to all others share one wire of this rate; 0: no limit.
+  void SetUplink(PeerId from, double bytes_per_second);
   void SetChaos(SimChaos chaos) { chaos_ = chaos; }
 
   // Breaks every connection of the pair; none opens for `closed_for`.
@@ -126,6 +128,10 @@ class SimNetwork {
     absl::Time stalled_until = absl::InfinitePast();
     Sent sent;
   };
+  struct Uplink {
+    double bytes_per_second = 0;
+    absl::Time busy_until = absl::InfinitePast();
+  };
   struct Pair {
     absl::Time closed_until = absl::InfinitePast();
     bool dialling = false;
@@ -157,6 +163,7 @@ class SimNetwork {
   std::set<PeerId> partitioned_;
   std::map<PeerId, sim_internal::Endpoint*> endpoints_;
   std::map<std::pair<PeerId, PeerId>, Direction> directions_;  // from, to
+  std::map<PeerId, Uplink> uplinks_;                           // those limited
   std::map<PairKey, Pair> pairs_;
 };
 

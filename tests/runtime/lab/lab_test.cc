@@ -142,6 +142,34 @@ TEST(Lab, NothingArrivesFasterThanItsRate) {
             std::chrono::milliseconds(200));
 }
 
+TEST(Lab, AHostsLinksShareItsUplink) {
+  const auto lab = Start(Parse(R"(hosts: 3 uplink: "1mbit")"));
+  ASSERT_NE(lab, nullptr);
+  const FileDescriptor a = SocketAt(*lab, 0, SOCK_DGRAM, 5000);
+  const std::string payload(1250 - 28, 'x');
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<FileDescriptor> others;
+  for (size_t to : {1, 2}) {
+    others.push_back(SocketAt(*lab, to, SOCK_DGRAM, 5000));
+    const sockaddr_in there = AddressOf(*lab, to, 5000);
+    for (int i = 0; i < 10; ++i) {
+      ASSERT_GT(
+          ::sendto(a.get(), payload.data(), payload.size(), 0,
+                   reinterpret_cast<const sockaddr*>(&there), sizeof(there)),
+          0);
+    }
+  }
+  // Twenty packets of 10 ms, whichever of the two they are for.
+  std::string got(2000, '\0');
+  for (const FileDescriptor& other : others) {
+    for (int i = 0; i < 10; ++i) {
+      ASSERT_EQ(::recv(other.get(), got.data(), got.size(), 0), 1250 - 28);
+    }
+  }
+  EXPECT_GE(std::chrono::steady_clock::now() - begin,
+            std::chrono::milliseconds(200));
+}
+
 TEST(Lab, CountsWhatItLosesAndDrops) {
   const auto lab = Start(Parse(R"(
     hosts: 3
@@ -255,6 +283,7 @@ TEST(BurstBytes, AreAMillisecondOfTheSlowestLink) {
   EXPECT_EQ(BurstBytes({fast, slow, crawling}, 0, 1500), 1500u);
   EXPECT_EQ(BurstBytes({fast, slow}, 0, 9000), 9000u);
   EXPECT_EQ(BurstBytes({fast, lossy}, 0, 1500), 1500u);
+  EXPECT_EQ(BurstBytes({fast, fast}, 0, 1500, 12'500'000), 12'500u);
 }
 
 std::vector<uint8_t> Frame(size_t payload, uint16_t piece) {

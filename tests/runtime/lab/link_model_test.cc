@@ -107,6 +107,44 @@ TEST(LinkModel, LosesItsShareTheSameWayEveryTime) {
   EXPECT_EQ(none.Send(0, 1).fate, Fate::kLost);
 }
 
+TEST(LinkModel, LosesInBursts) {
+  constexpr int kPackets = 100'000;
+  LinkModel link = Make({.loss = 0.05, .loss_burst = 8});
+  int lost = 0, runs = 0;
+  bool losing = false;
+  for (int i = 0; i < kPackets; ++i) {
+    const bool now = link.Send(i, 100).fate == Fate::kLost;
+    lost += now;
+    runs += now && !losing;
+    losing = now;
+  }
+  // The mean of a thousand runs of eight, and their share of all packets.
+  EXPECT_NEAR(static_cast<double>(lost) / runs, 8, 1);
+  EXPECT_NEAR(static_cast<double>(lost) / kPackets, 0.05, 0.008);
+}
+
+TEST(LinkModel, SomePacketsAreOvertaken) {
+  LinkModel link = Make({.delay = kMilli,
+                         .jitter = kMilli / 10,
+                         .reorder = 0.1,
+                         .reorder_delay = 3 * kMilli});
+  int late = 0;
+  Nanos last = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const Nanos now = i * kMilli / 10;
+    const Nanos when = link.Send(now, 100).when;
+    if (when >= now + 4 * kMilli) {
+      ++late;
+    } else {
+      // The others keep their order.
+      EXPECT_GE(when, last);
+      last = when;
+    }
+  }
+  // Five standard deviations around 100.
+  EXPECT_NEAR(late, 100, 5 * 9.5);
+}
+
 TEST(LinkModel, WhatIsLostStillTookTheWire) {
   LinkModel link = Make({.bytes_per_second = k100Mbit, .loss = 1});
   link.Send(0, 1250);

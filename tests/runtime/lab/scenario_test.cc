@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "nlohmann/json.hpp"
+#include "runtime/lab/ladder.h"
 #include "runtime/lab/units.h"
 
 namespace gossamer {
@@ -64,6 +65,42 @@ TEST(Scenario, TakesAllThatALinkCanBe) {
     EXPECT_EQ(link.outages[1].to, 6000 * kMilli);
   }
   EXPECT_TRUE(s.stock_tcp);
+}
+
+TEST(Scenario, HostsMayHaveAnUplink) {
+  const Scenario s = Parse(R"(
+    uplink: "100mbit"
+    region { name: "us" hosts: 1 } region { name: "eu" uplink: "1gbit" })");
+  EXPECT_EQ(s.hosts[0].uplink, 12'500'000u);
+  EXPECT_EQ(s.hosts[1].uplink, 125'000'000u);
+  EXPECT_EQ(Parse("").hosts[0].uplink, 0u);
+  EXPECT_THAT(ScenarioText(s),
+              HasSubstr("us-0: 100 Mbit/s to all others together"));
+  const auto json = nlohmann::json::parse(ScenarioJson(s));
+  EXPECT_EQ(json["hosts"][1]["uplink_bits_per_second"], 1'000'000'000);
+}
+
+TEST(Scenario, LinksMayBeLikeARungOfTheLadder) {
+  const Scenario s = Parse(R"(
+    hosts: 3
+    link { like: "lan" }
+    link { a: "host-1" like: "mobile" rtt: "90ms" b_to_a { loss_burst: 9 } })");
+  EXPECT_EQ(s.links[0][2].delay, kMilli / 10);
+  EXPECT_EQ(s.links[1][0].delay, 45 * kMilli);
+  EXPECT_EQ(s.links[1][0].bytes_per_second, 1'250'000u);
+  EXPECT_EQ(s.links[1][0].reorder, 0.01);
+  EXPECT_EQ(s.links[1][0].loss_burst, 4);
+  EXPECT_EQ(s.links[0][1].loss_burst, 9);
+  // Each rung is a scenario of its own, and no rung is better than one before.
+  double delay = 0;
+  for (const Rung& rung : kLadder) {
+    const Scenario of =
+        Parse(absl::StrCat("link { like: \"", std::string(rung.name), "\" }"));
+    EXPECT_GT(of.links[0][1].bytes_per_second, 0u) << rung.name;
+    if (rung.name == "home") delay = 0;
+    EXPECT_GE(of.links[0][1].delay, delay) << rung.name;
+    delay = static_cast<double>(of.links[0][1].delay);
+  }
 }
 
 TEST(Scenario, DirectionsMayDiffer) {
@@ -164,6 +201,14 @@ const Wrong kWrong[] = {
     {"link { loss: 1.5 }", "link[0].loss is 1.5; a probability"},
     {"link { loss: -0.1 }", "a probability"},
     {"link { loss: nan }", "a probability"},
+    {"link { loss_burst: 0.5 }", "link[0].loss_burst is 0.5; it is a number"},
+    {"link { reorder: 2 }", "link[0].reorder is 2; a probability"},
+    {"link { reorder_delay: \"-1ms\" }", "link[0].reorder_delay is \"-1ms\""},
+    {"link { like: \"oceann\" }",
+     "no rung of the ladder; did you mean \"ocean\"?"},
+    {"uplink: \"fast\"", "s.textproto:1:1: uplink is \"fast\""},
+    {"region { name: \"x\" hosts: 2 uplink: \"1bit\" }",
+     "region[0].uplink is \"1bit\""},
     {"link { queue: \"1KB\" }", "between 64KB and 1GB"},
     {"link { queue: \"8\" }", "with a unit"},
     {"link { a: \"host-9\" }",

@@ -160,6 +160,20 @@ TEST_F(SimNetworkTest, LinksAreDirected) {
   EXPECT_EQ(a_->arrivals.at(0).at, start + absl::Milliseconds(5));
 }
 
+TEST_F(SimNetworkTest, AnUplinkIsOneWireForAllLinks) {
+  Build({.link = {.latency = absl::ZeroDuration(), .bytes_per_second = 1e6}});
+  const size_t bytes = Number(1).head.size();
+  network_->SetUplink(kA, static_cast<double>(bytes));
+  const absl::Time start = loop_.Now();
+  Send(0, 3);
+  b_->transport->Send(kA, Channel::kEdge, Number(2));
+  loop_.RunFor(absl::Seconds(5));
+  // A frame a second leaves, and the other way has no limit.
+  ASSERT_EQ(b_->arrivals.size(), 3u);
+  EXPECT_NEAR(absl::ToDoubleSeconds(b_->arrivals[2].at - start), 3, 0.2);
+  EXPECT_LT(a_->arrivals.at(0).at, start + absl::Milliseconds(10));
+}
+
 TEST_F(SimNetworkTest, ABreakLosesASuffixOnlyAndComesBack) {
   bool lost_some = false;
   bool kept_some = false;

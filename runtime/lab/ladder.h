@@ -1,0 +1,48 @@
+// Nine links, from the next rack to one that hardly is a link: what a scenario
+// names by `like`, and what deploy/lab/ladder.sh climbs.
+//
+// Knows nothing of hosts.
+
+#ifndef GOSSAMER_RUNTIME_LAB_LADDER_H_
+#define GOSSAMER_RUNTIME_LAB_LADDER_H_
+
+#include <iterator>
+#include <string_view>
+
+#include "runtime/lab/link_model.h"
+
+namespace gossamer {
+
+struct Rung {
+  std::string_view name;
+  std::string_view what;  // for people
+  double rtt_ms;
+  double mbit;
+  double jitter_ms = 0;
+  double loss = 0;
+  double loss_burst = 1;
+  double reorder = 0;
+  double queue_mb = 8;
+};
+
+inline constexpr Rung kLadder[] = {
+    {"lan", "two machines of one rack", 0.2, 10'000},
+    {"zone", "two zones of a cloud region", 1, 5'000},
+    {"region", "two regions of a continent", 30, 1'000},
+    {"ocean", "two continents", 100, 200, 0.5, 1e-5},
+    {"world", "the other side of the world", 200, 100, 2, 1e-4, 2},
+    {"home", "a home line with a swollen queue", 40, 20, 5, 1e-4, 1, 0, 2},
+    {"mobile", "a phone's network", 80, 10, 20, 0.005, 4, 0.01, 1},
+    {"satellite", "a geostationary satellite", 600, 5, 5, 0.005, 8},
+    {"absurd", "256 kbit/s that lose a quarter", 800, 0.256, 50, 0.25, 4, 0.01,
+     0.25},
+};
+
+// Null if there is no such rung.
+const Rung* FindRung(std::string_view name);
+// Each direction of its link.
+LinkSpec SpecOf(const Rung& rung);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_LAB_LADDER_H_
