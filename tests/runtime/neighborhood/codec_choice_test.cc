@@ -46,11 +46,11 @@ TEST(CodecChoiceTest, GoesBackToMoreBitsOnlyWithRoomToSpare) {
   };
   FormatChooser chooser;
   EXPECT_EQ(chooser.Choose(*codec, busy), std::nullopt);
-  // 0.83 of the time: int4 stays.
-  EXPECT_EQ(choose(chooser, 5), WireFormat::kInt4);
-  EXPECT_EQ(choose(chooser, 4.5), WireFormat::kLm2);  // 0.92
-  EXPECT_EQ(choose(chooser, 5.5), WireFormat::kLm2);  // 0.75
-  EXPECT_EQ(choose(chooser, 6), WireFormat::kInt4);   // 0.69
+  // 0.65 of the time: int4 stays.
+  EXPECT_EQ(choose(chooser, 6.4), WireFormat::kInt4);
+  EXPECT_EQ(choose(chooser, 5.5), WireFormat::kLm2);   // 0.75
+  EXPECT_EQ(choose(chooser, 7), WireFormat::kLm2);     // 0.59
+  EXPECT_EQ(choose(chooser, 8.5), WireFormat::kInt4);  // 0.49
   EXPECT_EQ(choose(chooser, 100), WireFormat::kInt8);
   EXPECT_EQ(choose(chooser, 0.1), WireFormat::kSign);
   EXPECT_EQ(chooser.Choose(*codec, absl::ZeroDuration()), std::nullopt);
@@ -72,13 +72,13 @@ TEST(CodecChoiceTest, WidensLaterAfterItHadToGoBack) {
     }
     return 0;
   };
-  EXPECT_LE(until_change(3.5), 8);  // to lm2, at once
+  EXPECT_LE(until_change(3.6), 8);  // to lm2, at once
   int last = 0;
   for (int times = 0; times < 4; ++times) {
-    const int widens = until_change(6);
+    const int widens = until_change(8.5);
     EXPECT_GT(widens, last);
     last = widens;
-    EXPECT_LE(until_change(3.5), 32);
+    EXPECT_LE(until_change(3.6), 32);
   }
   EXPECT_GE(last, 100);
 }
@@ -110,8 +110,8 @@ TEST(CodecChoiceTest, EveryDirectionOfALinkGetsWhatItCarries) {
         {.latency = absl::Milliseconds(1), .bytes_per_second = RateFor(bits)});
   };
   link(0, 1, 40);
-  link(1, 0, 8);  // int4 in 0.8 of a round
-  link(1, 2, 3.5);
+  link(1, 0, 8);  // int4 in half of a round
+  link(1, 2, 3.6);
   link(2, 1, 2);
   ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
   EXPECT_EQ(FormatTo(fleet, 0, 1), WireFormat::kInt8);
