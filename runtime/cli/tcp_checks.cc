@@ -89,23 +89,29 @@ CheckResult Idle(const TcpFacts& facts) {
   return r;
 }
 
-// The transport asks for CUBIC if a pause costs nothing, otherwise for BBR,
-// which keeps its rate over a pause (socket_tuning.h).
+// An edge has CUBIC, and BBR as long as it pauses for longer than a kernel that
+// starts slowly after a pause remembers (congestion.h).
 CheckResult Congestion(const TcpFacts& facts) {
   CheckResult r{.name = "tcp congestion"};
   const bool slow = facts.slow_start_after_idle != "0";
-  const bool may = slow ? facts.may_bbr : facts.may_cubic;
-  const std::string best = slow ? "bbr" : "cubic";
-  r.why = slow ? "bbr does not start slowly after a pause, cubic does"
+  r.why = slow ? "cubic sends a message in one burst, and starts slowly after "
+                 "a pause; bbr does not, and spreads every message over a part "
+                 "of a round trip"
                : "cubic sends a message in one burst, bbr spreads it over a "
                  "part of a round trip";
-  const std::string used = may ? best : facts.congestion;
-  r.found =
-      absl::StrCat(used.empty() ? "unknown" : used, " for edges",
-                   used == facts.congestion
-                       ? ""
-                       : absl::StrCat(", ", facts.congestion, " for others"));
-  if (used != best) {
+  const std::string kernels =
+      facts.congestion.empty() ? "unknown" : facts.congestion;
+  const std::string usual = facts.may_cubic ? "cubic" : kernels;
+  r.found = absl::StrCat(usual, " for edges");
+  if (slow && facts.may_bbr && usual != "bbr") {
+    absl::StrAppend(
+        &r.found,
+        ", bbr for those that pause longer than two of TCP's time-outs");
+  }
+  if (usual != kernels) {
+    absl::StrAppend(&r.found, ", ", kernels, " for others");
+  }
+  if (!facts.may_cubic || (slow && !facts.may_bbr)) {
     r.level = CheckLevel::kWarn;
     r.advice = absl::StrCat(
         "only for peers far apart: ",

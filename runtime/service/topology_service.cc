@@ -330,7 +330,7 @@ absl::StatusOr<TopologyServer> StartTopologyServer(
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   // No option of TCP matters for messages this small; the gate does.
-  AddTuning({}, service->gate(), &builder);
+  AddTuning({}, service->gate(), nullptr, &builder);
   started.server = builder.BuildAndStart();
   if (started.server == nullptr || started.port == 0) {
     return absl::UnavailableError(absl::StrCat(

@@ -33,7 +33,16 @@ absl::Status Connector::Start() {
   // taken.
   polled_ = true;
   CheckAgain();
+  if (io_.congestion() != nullptr) LookAtPauses();
   return started;
+}
+
+void Connector::LookAtPauses() {
+  io_.congestion()->Look();
+  congestion_timer_ = loop_->RunAt(loop_->Now() + SocketCongestion::kLookEvery,
+                                   [self = shared_from_this()] {
+                                     if (self->alive_) self->LookAtPauses();
+                                   });
 }
 
 void Connector::Shutdown() {
@@ -41,6 +50,7 @@ void Connector::Shutdown() {
   // nothing.
   alive_ = false;
   loop_->Cancel(check_timer_);
+  loop_->Cancel(congestion_timer_);
   if (std::exchange(polled_, false)) loop_->SetPoller(nullptr);
   for (auto& [id, peer] : peers_) loop_->Cancel(peer.redial);
   for (auto& [stream, state] : streams_) loop_->Cancel(state.hello_timer);

@@ -83,6 +83,7 @@ class Connector final : public GrpcStreamOwner,
   // Checks that an open connection may stay open.
   absl::Status CheckOpen(PeerId peer, const Connection& connection) const;
   void CheckAgain();
+  void LookAtPauses();
   void Up(const GrpcStreamPtr& stream, const TransportHello& hello);
   // Opens a further lane of a connection of this peer, dialled or accepted.
   absl::Status OpenLane(const GrpcStreamPtr& stream, Stream* state,
@@ -104,7 +105,7 @@ class Connector final : public GrpcStreamOwner,
   TransportListener* listener_ = nullptr;
   bool alive_ = true;
   bool polled_ = false;
-  EventLoop::TimerId check_timer_{0};
+  EventLoop::TimerId check_timer_{0}, congestion_timer_{0};
   ConnectionId last_id_ = 0;
   TransportCounters counters_;
   std::map<PeerId, Peer> peers_;

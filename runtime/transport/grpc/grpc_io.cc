@@ -58,6 +58,8 @@ GrpcIo::GrpcIo(GrpcStreamOwner* owner, const GrpcOptions& options)
       options_(options),
       tuning_(ChooseTuning(ReadTcpSettings(), options.congestion_control,
                            options.stream_window_bytes)),
+      congestion_(tuning_.adapts ? std::make_shared<SocketCongestion>()
+                                 : nullptr),
       tls_(options.certificates),
       dial_credentials_(tls_.Channel(Role::kPeer)),
       gate_(std::make_shared<AdmissionGate>(
@@ -98,7 +100,7 @@ absl::Status GrpcIo::Listen() {
   // A client that connects and then opens no stream is not kept.
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
                              Milliseconds(options_.hello_timeout));
-  AddTuning(tuning_, gate_, &builder);
+  AddTuning(tuning_, gate_, congestion_, &builder);
   server_queue_ = builder.AddCompletionQueue();
   server_ = builder.BuildAndStart();
   if (server_ == nullptr || port == 0) {
@@ -130,7 +132,7 @@ GrpcStreamPtr GrpcIo::Dial(const std::string& address,
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  AddTuning(tuning_, &arguments);
+  AddTuning(tuning_, congestion_, &arguments);
   GrpcStreamPtr stream = GrpcStream::Dial(
       this, limits(),
       grpc::CreateCustomChannel(address, dial_credentials_, arguments), cq_,

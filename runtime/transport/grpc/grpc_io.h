@@ -55,6 +55,8 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
   // Tells the gate that the other end of this accepted stream is `peer`.
   void Believe(const GrpcStream& stream, PeerId peer);
   uint64_t strangers_refused() const { return gate_->refused(); }
+  // Null if sockets keep the congestion control that they begin with.
+  SocketCongestion* congestion() { return congestion_.get(); }
 
   EventLoop::Callback Wait(absl::Duration limit) override;
   void Wake() override;
@@ -72,6 +74,7 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
   GrpcStreamOwner* const owner_;
   const GrpcOptions options_;
   const SocketTuning tuning_;
+  const std::shared_ptr<SocketCongestion> congestion_;  // null: none adapts
   const TlsCredentials tls_;
   const std::shared_ptr<grpc::ChannelCredentials> dial_credentials_;
   const std::shared_ptr<AdmissionGate> gate_;

@@ -74,8 +74,9 @@ int Ask(int64_t in_flight, int64_t most, int64_t tuned) {
 }
 
 struct Mutator : grpc_socket_mutator {
-  Mutator(SocketTuning t, std::shared_ptr<AdmissionGate> g)
-      : tuning(std::move(t)), gate(std::move(g)) {
+  Mutator(SocketTuning t, std::shared_ptr<AdmissionGate> g,
+          std::shared_ptr<SocketCongestion> c)
+      : tuning(std::move(t)), gate(std::move(g)), congestion(std::move(c)) {
     grpc_socket_mutator_init(this, &kTable);
   }
   // Never returns false, which would make gRPC stop listening.  gRPC finds a
@@ -94,6 +95,10 @@ struct Mutator : grpc_socket_mutator {
     } else if (own->gate != nullptr) {
       own->gate->Admit(info->fd);
     }
+    if (info->usage != GRPC_FD_SERVER_LISTENER_USAGE &&
+        own->congestion != nullptr) {
+      own->congestion->Add(info->fd);
+    }
     return true;
   }
   static int Compare(grpc_socket_mutator* a, grpc_socket_mutator* b) {
@@ -107,14 +112,18 @@ struct Mutator : grpc_socket_mutator {
                                                         Destroy, Mutate};
   const SocketTuning tuning;
   const std::shared_ptr<AdmissionGate> gate;
+  const std::shared_ptr<SocketCongestion> congestion;
 };
 
 class TuningOption final : public grpc::ServerBuilderOption {
  public:
-  TuningOption(SocketTuning tuning, std::shared_ptr<AdmissionGate> gate)
-      : tuning_(std::move(tuning)), gate_(std::move(gate)) {}
+  TuningOption(SocketTuning tuning, std::shared_ptr<AdmissionGate> gate,
+               std::shared_ptr<SocketCongestion> congestion)
+      : tuning_(std::move(tuning)),
+        gate_(std::move(gate)),
+        congestion_(std::move(congestion)) {}
   void UpdateArguments(grpc::ChannelArguments* arguments) override {
-    arguments->SetSocketMutator(new Mutator(tuning_, gate_));
+    arguments->SetSocketMutator(new Mutator(tuning_, gate_, congestion_));
   }
   void UpdatePlugins(
       std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>*) override {}
@@ -122,6 +131,7 @@ class TuningOption final : public grpc::ServerBuilderOption {
  private:
   const SocketTuning tuning_;
   const std::shared_ptr<AdmissionGate> gate_;
+  const std::shared_ptr<SocketCongestion> congestion_;
 };
 
 }  // namespace
@@ -147,10 +157,10 @@ SocketTuning ChooseTuning(const TcpSettings& settings,
     tuning.congestion = congestion;
     return tuning;
   }
-  // A message should leave in one burst.  BBR spreads it over a good part of a
-  // round trip, but keeps its estimate while a step is computed.  CUBIC sends a
-  // burst, but begins with ten packets after every pause if the kernel says so.
-  tuning.congestion = settings.slow_start_after_idle ? "bbr" : "cubic";
+  // A message should leave in one burst, as with CUBIC, unless a pause makes
+  // its window small again.
+  tuning.congestion = "cubic";
+  tuning.adapts = settings.slow_start_after_idle;
   return tuning;
 }
 
@@ -168,13 +178,18 @@ void ApplyTuning(int fd, const SocketTuning& tuning) {
   set_buffer(SO_RCVBUF, tuning.receive_buffer);
 }
 
-void AddTuning(const SocketTuning& tuning, grpc::ChannelArguments* arguments) {
-  arguments->SetSocketMutator(new Mutator(tuning, nullptr));
+void AddTuning(const SocketTuning& tuning,
+               std::shared_ptr<SocketCongestion> congestion,
+               grpc::ChannelArguments* arguments) {
+  arguments->SetSocketMutator(
+      new Mutator(tuning, nullptr, std::move(congestion)));
 }
 
 void AddTuning(const SocketTuning& tuning, std::shared_ptr<AdmissionGate> gate,
+               std::shared_ptr<SocketCongestion> congestion,
                grpc::ServerBuilder* builder) {
-  builder->SetOption(std::make_unique<TuningOption>(tuning, std::move(gate)));
+  builder->SetOption(std::make_unique<TuningOption>(tuning, std::move(gate),
+                                                    std::move(congestion)));
 }
 
 }  // namespace gossamer

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "runtime/transport/grpc/admission_gate.h"
+#include "runtime/transport/grpc/congestion.h"
 
 namespace gossamer {
 
@@ -29,6 +30,7 @@ TcpSettings ReadTcpSettings();
 // The options to set; empty and 0 leave the kernel's own.
 struct SocketTuning {
   std::string congestion;
+  bool adapts = false;  // SocketCongestion goes on choosing
   int send_buffer = 0;
   int receive_buffer = 0;
 };
@@ -42,9 +44,13 @@ SocketTuning ChooseTuning(const TcpSettings& settings,
 void ApplyTuning(int fd, const SocketTuning& tuning);
 
 // Applies `tuning` to every socket of a channel, or of a server that accepts
-// only the connections that `gate` admits.
-void AddTuning(const SocketTuning& tuning, grpc::ChannelArguments* arguments);
+// only the connections that `gate` admits.  `congestion` gets the sockets if
+// the tuning adapts; null: none does.
+void AddTuning(const SocketTuning& tuning,
+               std::shared_ptr<SocketCongestion> congestion,
+               grpc::ChannelArguments* arguments);
 void AddTuning(const SocketTuning& tuning, std::shared_ptr<AdmissionGate> gate,
+               std::shared_ptr<SocketCongestion> congestion,
                grpc::ServerBuilder* builder);
 
 }  // namespace gossamer

@@ -63,7 +63,7 @@ TEST(TcpChecks, SlowStartAfterIdleIsTold) {
   facts.may_bbr = true;
   EXPECT_EQ(CheckTcp(facts)[kCongestion].level, CheckLevel::kOk);
   EXPECT_THAT(CheckTcp(facts)[kCongestion].found,
-              HasSubstr("bbr for edges, cubic for others"));
+              HasSubstr("cubic for edges, bbr for those that pause longer"));
 }
 
 TEST(TcpChecks, AKernelThatOnlyPacesIsTold) {

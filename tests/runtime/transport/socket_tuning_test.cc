@@ -4,6 +4,8 @@
 
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -11,23 +13,90 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "gtest/gtest.h"
 #include "runtime/transport/grpc/admission_gate.h"
+#include "runtime/transport/grpc/congestion.h"
 
 namespace gossamer {
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 
-TEST(SocketTuning, BurstsUnlessAPauseIsForgotten) {
+TEST(SocketTuning, AdaptsToPausesIfTheyAreForgotten) {
   TcpSettings settings;
   settings.slow_start_after_idle = false;
   EXPECT_EQ(ChooseTuning(settings, "auto", kMiB).congestion, "cubic");
+  EXPECT_FALSE(ChooseTuning(settings, "auto", kMiB).adapts);
   settings.slow_start_after_idle = true;
-  EXPECT_EQ(ChooseTuning(settings, "auto", kMiB).congestion, "bbr");
+  EXPECT_EQ(ChooseTuning(settings, "auto", kMiB).congestion, "cubic");
+  EXPECT_TRUE(ChooseTuning(settings, "auto", kMiB).adapts);
   EXPECT_EQ(ChooseTuning(settings, "reno", kMiB).congestion, "reno");
+  EXPECT_FALSE(ChooseTuning(settings, "reno", kMiB).adapts);
   EXPECT_EQ(ChooseTuning(settings, "", kMiB).congestion, "");
+}
+
+TEST(CongestionChooser, BbrWherePausesOutlastTwoTimeOuts) {
+  constexpr absl::Duration kRto = absl::Milliseconds(300);
+  CongestionChooser chooser;
+  std::string_view has;
+  // Sends, and does nothing for so long; looked at every 50 ms.
+  const auto pause = [&](absl::Duration length) {
+    for (absl::Duration idle; idle < length; idle += absl::Milliseconds(50)) {
+      has = chooser.Look(idle, kRto);
+    }
+    has = chooser.Look(absl::ZeroDuration(), kRto);
+  };
+  for (int i = 0; i < 50; ++i) pause(absl::Milliseconds(550));
+  EXPECT_EQ(has, "cubic");
+  // Two may be a start or a score.
+  pause(absl::Milliseconds(800));
+  pause(absl::Milliseconds(800));
+  EXPECT_EQ(has, "cubic");
+  pause(absl::Milliseconds(800));
+  EXPECT_EQ(has, "bbr");
+  // A few short ones are no reason to go back, many are.
+  for (int i = 0; i < CongestionChooser::kShortPauses - 1; ++i) {
+    pause(absl::Milliseconds(100));
+  }
+  EXPECT_EQ(has, "bbr");
+  pause(absl::Milliseconds(100));
+  EXPECT_EQ(has, "cubic");
+  // Packets of one message have no pauses between them.
+  for (int i = 0; i < CongestionChooser::kLongPauses; ++i) {
+    pause(absl::Milliseconds(800));
+  }
+  for (int i = 0; i < 100; ++i)
+    has = chooser.Look(absl::Milliseconds(i % 2), kRto);
+  EXPECT_EQ(has, "bbr");
+}
+
+// A socket's own congestion control, as the kernel says.
+std::string CongestionOf(int fd) {
+  char name[16] = {};
+  socklen_t size = sizeof(name);
+  getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &size);
+  return name;
+}
+
+TEST(SocketCongestion, ForgetsASocketThatIsClosed) {
+  SocketCongestion sockets;
+  const int first = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_GE(first, 0);
+  sockets.Add(first);
+  sockets.Look();
+  close(first);
+  // Another one has the descriptor now, and is left alone.
+  const int second = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(second, first);
+  ASSERT_EQ(setsockopt(second, IPPROTO_TCP, TCP_CONGESTION, "reno", 4), 0);
+  sockets.Look();
+  EXPECT_EQ(CongestionOf(second), "reno");
+  close(second);
+  sockets.Look();
+  sockets.Add(STDIN_FILENO);  // no socket
+  sockets.Look();
 }
 
 TEST(SocketTuning, AsksForABufferOnlyIfThatGivesMore) {
@@ -85,7 +154,8 @@ TEST(SocketTuning, ReachesBothEndsOfAConnection) {
   int port = 0;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
                            &port);
-  AddTuning(tuning, std::make_shared<AdmissionGate>(8), &builder);
+  const auto congestion = std::make_shared<SocketCongestion>();
+  AddTuning(tuning, std::make_shared<AdmissionGate>(8), congestion, &builder);
   grpc::AsyncGenericService service;
   builder.RegisterAsyncGenericService(&service);
   const auto queue = builder.AddCompletionQueue();
@@ -94,7 +164,7 @@ TEST(SocketTuning, ReachesBothEndsOfAConnection) {
   EXPECT_GE(CountSockets(false, 2 * kAsked), 1);  // the listener
 
   grpc::ChannelArguments arguments;
-  AddTuning(tuning, &arguments);
+  AddTuning(tuning, nullptr, &arguments);
   const auto channel =
       grpc::CreateCustomChannel("127.0.0.1:" + std::to_string(port),
                                 grpc::InsecureChannelCredentials(), arguments);

@@ -1,0 +1,78 @@
+#include "runtime/transport/grpc/congestion.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace gossamer {
+namespace {
+
+// Less is no pause, but the time between two packets.
+constexpr absl::Duration kShortest = absl::Milliseconds(10);
+
+std::optional<uint64_t> CookieOf(int fd) {
+  uint64_t cookie = 0;
+  socklen_t size = sizeof(cookie);
+  if (getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &size) != 0) return {};
+  return cookie;
+}
+
+}  // namespace
+
+std::string_view CongestionChooser::Look(absl::Duration idle,
+                                         absl::Duration rto) {
+  // Something was sent since the last look, so the pause before is over.  It
+  // was at least as long as it was then.
+  const absl::Duration pause = idle < idle_ ? idle_ : absl::ZeroDuration();
+  idle_ = idle;
+  if (pause > 2 * rto) {
+    short_pauses_ = 0;
+    if (++long_pauses_ >= kLongPauses) bbr_ = true;
+  } else if (pause >= kShortest && ++short_pauses_ >= kShortPauses) {
+    // Fewer are those between the frames of one exchange.
+    long_pauses_ = 0;
+    bbr_ = false;
+  }
+  return bbr_ ? "bbr" : "cubic";
+}
+
+void SocketCongestion::Add(int fd) {
+  const std::optional<uint64_t> cookie = CookieOf(fd);
+  if (!cookie) return;
+  MutexLock lock(&mu_);
+  // A descriptor belongs to one socket, the newest.
+  std::erase_if(sockets_, [fd](const Socket& s) { return s.fd == fd; });
+  sockets_.push_back({.fd = fd, .cookie = *cookie});
+}
+
+void SocketCongestion::Look() {
+  MutexLock lock(&mu_);
+  std::erase_if(sockets_, [](Socket& s) {
+    // The descriptor may be closed and be another socket's at any moment.  The
+    // worst is then a choice for a socket that has made none of these pauses.
+    tcp_info info = {};
+    socklen_t size = sizeof(info);
+    if (CookieOf(s.fd) != s.cookie ||
+        getsockopt(s.fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) {
+      return true;
+    }
+    if (info.tcpi_state != TCP_ESTABLISHED) return false;
+    // While something is not acknowledged the window makes the pauses.
+    const absl::Duration idle =
+        info.tcpi_unacked == 0 ? absl::Milliseconds(info.tcpi_last_data_sent)
+                               : absl::ZeroDuration();
+    const std::string_view best =
+        s.chooser.Look(idle, absl::Microseconds(info.tcpi_rto));
+    if (best == s.has) return false;
+    // A kernel that refuses one is asked again after the next change alone.
+    s.has = best;
+    setsockopt(s.fd, IPPROTO_TCP, TCP_CONGESTION, best.data(),
+               static_cast<socklen_t>(best.size()));
+    return false;
+  });
+}
+
+}  // namespace gossamer

@@ -1,0 +1,69 @@
+// The congestion control of each TCP socket, chosen by the pauses that it
+// makes.
+//
+// A kernel that starts slowly after a pause halves CUBIC's window for each time
+// in which it would have sent again (RTO); after two of them the next message
+// takes round trips more.  BBR keeps its rate over a pause, but spreads every
+// message over a part of a round trip, and so does what comes after it on the
+// same socket, which the kernel goes on pacing.  So a socket has CUBIC until it
+// pauses for two RTOs again and again.
+//
+// Internal to transport/grpc.
+
+#ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_CONGESTION_H_
+#define GOSSAMER_RUNTIME_TRANSPORT_GRPC_CONGESTION_H_
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
+#include "algorithms/base/mutex.h"
+
+namespace gossamer {
+
+// The choice for one socket.  Pure.
+class CongestionChooser {
+ public:
+  // Long pauses after which a socket has BBR, and short ones in a row after
+  // which these are forgotten and it has CUBIC again.
+  static constexpr int kLongPauses = 3, kShortPauses = 4;
+
+  // A look at the socket: the time since it last sent, and its RTO.  Returns
+  // what it should have.
+  std::string_view Look(absl::Duration idle, absl::Duration rto);
+
+ private:
+  absl::Duration idle_;   // at the last look
+  int short_pauses_ = 0;  // since the last long one
+  int long_pauses_ = 0;
+  bool bbr_ = false;
+};
+
+// Looks at the sockets of a process from time to time.
+class SocketCongestion {
+ public:
+  static constexpr absl::Duration kLookEvery = absl::Milliseconds(50);
+
+  // A socket that connects or was accepted, which its owner may close at any
+  // time.  Any thread.
+  void Add(int fd);
+  // Looks at all of them, and forgets those that are closed.
+  void Look();
+
+ private:
+  struct Socket {
+    int fd = -1;
+    // The kernel's name of the socket: the descriptor may be another's by now.
+    uint64_t cookie = 0;
+    CongestionChooser chooser = {};
+    std::string_view has = "cubic";
+  };
+  Mutex mu_;
+  std::vector<Socket> sockets_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_TRANSPORT_GRPC_CONGESTION_H_
