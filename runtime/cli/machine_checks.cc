@@ -286,6 +286,8 @@ std::vector<CheckResult> CheckMachine(const std::string& runs) {
       OpenFiles(),
       Program("gossamer-topology", "it tells peers who their neighbours are"),
       Program("gossamer-peer", "it trains"),
+      Program("gossamer-peer-networks",
+              "gossamer-peer becomes it for a run of networks"),
       Program("gossamer-models", "it draws and scores samples"),
       EmojiFont(),
       Ports(),

@@ -145,8 +145,9 @@ TEST_F(Cli, DoctorHasStableKeys) {
   EXPECT_THAT(std::vector(names.begin(), gpu),
               ElementsAre("versions", "cpu", "cores", "memory", "disk",
                           "open files", "gossamer-topology", "gossamer-peer",
-                          "gossamer-models", "emoji font", "ports", "clock",
-                          "tcp buffers", "tcp idle", "tcp congestion"));
+                          "gossamer-peer-networks", "gossamer-models",
+                          "emoji font", "ports", "clock", "tcp buffers",
+                          "tcp idle", "tcp congestion"));
   // A machine with a GPU has more.
   EXPECT_THAT(std::vector(gpu + 1, names.end()),
               Each(AnyOf("cuda", "torch cuda", "nccl", "peer access")));
