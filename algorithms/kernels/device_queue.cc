@@ -298,8 +298,8 @@ void DeviceQueue::BytesToHost(const void* from, std::span<std::byte> to) const {
 
 absl::Status DeviceQueue::status() const {
   if (!parts_->failed) return absl::OkStatus();
-  MutexLock lock(&parts_->state->mu);
-  const State& state = *parts_->state;
+  State& state = *parts_->state;
+  MutexLock lock(&state.mu);
   return state.out_of_memory ? absl::ResourceExhaustedError(state.failure)
                              : absl::UnavailableError(state.failure);
 }
