@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
+#include "gan_models/compute.h"
 #include "gan_models/data/dataset.h"
 #include "gan_models/evaluation/gan_evaluator.h"
 #include "gan_models/gan_game.h"
@@ -63,20 +64,22 @@ absl::StatusOr<std::unique_ptr<Game>> MakeGan(const GanSpec& spec, int rank,
       auto evaluator,
       GanEvaluator::Create(network, data, spec.evaluation_samples, threads));
   GOSSAMER_ASSIGN_OR_RETURN(const TorchQueue torch, TorchQueue::Open(queue));
-  auto game = std::make_unique<GanGame>(
-      std::move(generator), std::move(discriminator), std::move(data),
-      GanGame::Options{.step = {.loss = loss,
-                                .gradient_penalty = spec.gradient_penalty,
-                                .batch = spec.batch,
-                                .one_backward = spec.one_backward,
-                                .precision = precision},
-                       .threads = threads,
-                       .graphs = {.graphs = spec.graphs,
-                                  .on_failure = SayThatStepsAreEager}},
-      spec.latent, seed, std::move(evaluator), torch);
-  // Memory that the device lacks is missing here.
-  GOSSAMER_RETURN_IF_ERROR(queue.status());
-  return game;
+  return GuardTorch([&]() -> absl::StatusOr<std::unique_ptr<Game>> {
+    auto game = std::make_unique<GanGame>(
+        std::move(generator), std::move(discriminator), std::move(data),
+        GanGame::Options{.step = {.loss = loss,
+                                  .gradient_penalty = spec.gradient_penalty,
+                                  .batch = spec.batch,
+                                  .one_backward = spec.one_backward,
+                                  .precision = precision},
+                         .threads = threads,
+                         .graphs = {.graphs = spec.graphs,
+                                    .on_failure = SayThatStepsAreEager}},
+        spec.latent, seed, std::move(evaluator), torch);
+    // Memory that the device lacks is missing here.
+    GOSSAMER_RETURN_IF_ERROR(queue.status());
+    return game;
+  });
 }
 
 }  // namespace gossamer

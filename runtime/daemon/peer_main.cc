@@ -163,17 +163,26 @@ absl::Status OpenCertificatesOf(PeerProcessOptions& options,
       "--id ", options.id, ", but --certs are of ", Describe(identity)));
 }
 
-// Returns only if there is no such program beside this one, as in a build
-// without libtorch, or if it does not start.
-absl::Status BecomeNetworks(char** argv) {
+// Returns only if that is not possible, with the reason.
+absl::Status BecomeNetworks(const std::string& config, char** argv) {
   std::error_code error;
-  const std::filesystem::path program =
-      std::filesystem::read_symlink("/proc/self/exe", error).parent_path() /
-      "gossamer-peer-networks";
-  if (!std::filesystem::exists(program, error)) return absl::OkStatus();
+  const std::filesystem::path self =
+      std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) {
+    return absl::UnavailableError(
+        absl::StrCat("/proc/self/exe: ", error.message()));
+  }
+  // The other program reads the configuration anew.
+  if (!std::filesystem::is_regular_file(config, error)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--config ", config, ": a run of networks needs it as a file"));
+  }
+  const std::string program = self.parent_path() / "gossamer-peer-networks";
   ::execv(program.c_str(), argv);
-  return absl::UnavailableError(absl::StrCat("cannot start ", program.string(),
-                                             ": ", std::strerror(errno)));
+  return absl::UnavailableError(absl::StrCat(
+      program, ": ", std::strerror(errno),
+      "; a run of networks needs it beside this program (a build without "
+      "libtorch has none: configure with -DGOSSAMER_TORCH=ON)"));
 }
 
 int Run(PeerProcessOptions options, const std::string& config,
@@ -183,8 +192,7 @@ int Run(PeerProcessOptions options, const std::string& config,
   if (!loaded.ok()) return Fail(loaded.status(), 2);
   options.config = *std::move(loaded);
   if (NeedsNetworks(options.config) && !HasNetworks()) {
-    const absl::Status became = BecomeNetworks(argv);
-    if (!became.ok()) return Fail(became, 1);
+    return Fail(BecomeNetworks(config, argv), 2);
   }
   if (!(options.log_limit >= 0 && options.log_limit < 1e9)) {
     return Fail(absl::InvalidArgumentError(absl::StrCat(
@@ -206,7 +214,7 @@ int Run(PeerProcessOptions options, const std::string& config,
   if (status.ok()) return 0;
   const int code =
       Fail(status, status.code() == absl::StatusCode::kInvalidArgument ? 2 : 1);
-  if (process.refused()) std::_Exit(code);
+  if (process.cut_short()) std::_Exit(code);
   return code;
 }
 

@@ -34,6 +34,8 @@ constexpr absl::Duration kLeastFinish = absl::Milliseconds(200);
 constexpr absl::Duration kCallLimit = absl::Seconds(2);
 // The part of the time to leave that a checkpoint and the last report need.
 constexpr absl::Duration kLastReport = absl::Seconds(2);
+// The time for its next round that a refused process has.
+constexpr absl::Duration kRefusedFor = absl::Seconds(10);
 
 // The priorities of the threads beside the steps.  Writing a checkpoint hardly
 // computes.  A score does: where four peers share two processors it gets a
@@ -71,10 +73,10 @@ absl::Status PeerProcess::Run() {
   // The end is looked at from outside of Main(): everything that the coroutine
   // used can then be destroyed on this thread.
   std::function<void()> poll = [this, &poll, &result] {
-    if (!refused_.ok()) {
-      // Nobody waits for anything of this process, and what it waits for itself
-      // may never come.
+    if (loop_.Now() >= refused_until_ && !main_.done()) {
+      // What this process waits for may never come.
       result = refused_;
+      cut_short_ = true;
       if (sink_) sink_->Flush();
       loop_.Stop();
       return;
@@ -287,6 +289,13 @@ void PeerProcess::ListenToService() {
   });
   client_->SetOnRefused([this](const absl::Status& why) {
     refused_ = why;
+    // Nobody waits for anything of a process that another one has replaced, or
+    // that is not admitted any longer.  Others stop at their next round.
+    const bool nobody_waits =
+        absl::IsAborted(why) || absl::IsPermissionDenied(why);
+    refused_until_ =
+        loop_.Now() + (nobody_waits ? absl::ZeroDuration() : kRefusedFor);
+    waiter_.Notify();
     Report("service_refused", std::string(why.message()));
     Log(absl::StrCat("refused by the topology service: ", why.message()));
   });
@@ -337,9 +346,10 @@ Task<absl::Status> PeerProcess::Register() {
   GOSSAMER_CO_RETURN_IF_ERROR(spec.status());
   co_await waiter_.Until(
       [this] {
-        return client_->registered() != 0 || ToEnd();
+        return client_->registered() != 0 || !refused_.ok() || ToEnd();
       },
       loop_.Now() + spec->liveness_limit);
+  if (!refused_.ok()) co_return refused_;
   if (client_->registered() == 0 && ToEnd()) {
     Log("ended before the topology service had answered");
     co_return absl::OkStatus();
@@ -450,7 +460,9 @@ Task<absl::Status> PeerProcess::Main() {
     PrepareNccl();
   }
   Task<absl::Status> trained = Train();
-  GOSSAMER_CO_RETURN_IF_ERROR(co_await trained.result());
+  const absl::Status status = co_await trained.result();
+  if (!refused_.ok()) co_return refused_;
+  GOSSAMER_CO_RETURN_IF_ERROR(status);
   Pending<bool> told;
   // Beside the linger twice as much is left for the process to end on a machine
   // that is busy, and as much again if the service does not answer.

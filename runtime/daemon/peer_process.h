@@ -66,10 +66,10 @@ class PeerProcess {
   ~PeerProcess();
 
   // Trains on the calling thread; returns when the run has ended.  A process
-  // that the service has refused ends at once, with work under way on other
-  // threads: std::_Exit() is what may follow, and no destructor.
+  // that the service has refused may end with work under way: std::_Exit() is
+  // what may follow then, and no destructor.
   absl::Status Run();
-  bool refused() const { return !refused_.ok(); }
+  bool cut_short() const { return cut_short_; }
   // Asks the fleet to stop at an agreed round.  Any thread.
   void RequestStop();
   // Leaves the fleet in good order if `leave_within` is enough, else as it is
@@ -148,6 +148,8 @@ class PeerProcess {
   bool stop_requested_ = false;
   absl::Time leave_by_ = absl::InfiniteFuture();
   absl::Status refused_;
+  absl::Time refused_until_ = absl::InfiniteFuture();  // it ends by then
+  bool cut_short_ = false;
   struct Refusals {
     uint64_t seen = 0;
     Throttle told;

@@ -49,13 +49,13 @@ void PeerProcess::CheckTrust() {
   loop_.RunAt(now + absl::Seconds(1), [this] { CheckTrust(); });
 }
 
-// A refused view comes again with every answer, and a revoked peer dials as
-// often as it likes, so refusals are reported sparingly.
 void PeerProcess::ReportAndLog(EventKind kind, const std::string& detail) {
   Report(kind, detail);
   Log(absl::StrCat(std::string(kind.name()), ": ", detail));
 }
 
+// A refused view comes again with every answer, and a revoked peer dials as
+// often as it likes, so refusals are reported sparingly.
 void PeerProcess::NoteRefused(EventKind kind, PeerId from,
                               const absl::Status& why) {
   if (sink_ == nullptr) return;

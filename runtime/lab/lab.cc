@@ -65,7 +65,7 @@ absl::StatusOr<std::unique_ptr<Lab>> Lab::Start(const Scenario& scenario) {
     const bool own = i == scenario.hosts.size();
     ports.push_back({lab->devices_.back().get(),
                      HostOrder(own ? kOwnAddress : LabAddress(i)),
-                     own ? 0 : scenario.hosts[i].uplink});
+                     own ? 0 : scenario.hosts[i].uplink, own});
   }
   lab->packet_switch_ =
       std::make_unique<PacketSwitch>(std::move(ports), links, scenario.seed);

@@ -175,7 +175,10 @@ void PacketSwitch::Accept(uint32_t from, size_t size) {
   }
   const uint32_t to = found->second;
   LinkCounters& counters = report_.links[from][to];
-  LinkModel::Decision decision = uplinks_[from].Send(Now(), info->wire_bytes);
+  LinkModel::Decision decision = {LinkModel::Fate::kDelivered, Now()};
+  if (!ports_[to].outside) {
+    decision = uplinks_[from].Send(decision.when, info->wire_bytes);
+  }
   if (decision.fate == LinkModel::Fate::kDelivered) {
     // The link sees it once it has left the host.
     decision = models_[from][to].Send(decision.when, info->wire_bytes);

@@ -56,6 +56,7 @@ class PacketSwitch {
     uint32_t address;  // in the host's byte order
     // Bytes a second over all its links together; 0: no limit.
     uint64_t uplink = 0;
+    bool outside = false;  // packets to it pass no uplink
   };
 
   // `links` is [from][to] for all ports.

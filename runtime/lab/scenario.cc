@@ -105,7 +105,12 @@ void ApplyValues(const Config& config, LinkSpec& spec) {
 }
 
 void ApplyLink(const LinkConfig& link, LinkSpec& spec) {
-  if (const Rung* const rung = FindRung(link.like())) spec = SpecOf(*rung);
+  if (const Rung* const rung = FindRung(link.like())) {
+    // A rung has no outages.
+    std::vector<Outage> outages = std::move(spec.outages);
+    spec = SpecOf(*rung);
+    spec.outages = std::move(outages);
+  }
   if (link.has_rtt()) spec.delay = *ParseNanos(link.rtt(), kAnySeconds) / 2;
   ApplyValues(link, spec);
   // Outages replace those of a more general link as a whole: two lists would
@@ -162,6 +167,25 @@ void ResolveLinks(const ScenarioConfig& config, Scenario& scenario) {
   for (int index : order) ApplyToPairs(config.link(index), scenario);
 }
 
+// The two may come from different links of the file.
+absl::Status CheckBursts(const Scenario& scenario, std::string_view file) {
+  for (size_t i = 0; i < scenario.hosts.size(); ++i) {
+    for (size_t j = 0; j < scenario.hosts.size(); ++j) {
+      const LinkSpec& link = scenario.links[i][j];
+      const double most = link.loss_burst / (1 + link.loss_burst);
+      if (link.loss_burst <= 1 || link.loss <= most || link.loss == 1) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          std::string(file), ": ", scenario.hosts[i].name, " to ",
+          scenario.hosts[j].name, " loses ", link.loss, " of its packets, ",
+          link.loss_burst,
+          " in a row: at least one packet comes through between two runs, so "
+          "loss is at most ",
+          most, ", or raise loss_burst"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 void KeepFirst(size_t count, Scenario& scenario) {
   scenario.hosts.resize(count);
   scenario.links.resize(count);
@@ -198,6 +222,7 @@ absl::StatusOr<Scenario> ParseScenario(std::string_view text,
   scenario.mtu = config.mtu();
   scenario.stock_tcp = config.tcp() == "stock";
   ResolveLinks(config, scenario);
+  GOSSAMER_RETURN_IF_ERROR(CheckBursts(scenario, file));
   // The links are resolved for all hosts of the file first, so a name of a host
   // that is left out is no error.
   if (hosts) KeepFirst(*hosts, scenario);

@@ -46,7 +46,10 @@ bool Evaluation::TakeScores() {
   if (metrics.scores.empty()) return false;
   metrics.score_name = evaluator_->score_name();
   const RoundScore& newest = metrics.scores.back();
-  if (newest.round == state_->round()) metrics.score = newest.value;
+  // The state may be at the round after the last one already.
+  if (newest.round == metrics.round || newest.round == state_->round()) {
+    metrics.score = newest.value;
+  }
   return true;
 }
 

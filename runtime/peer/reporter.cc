@@ -108,7 +108,15 @@ void Reporter::EndRound(absl::Time started, Neighborhood& neighborhood,
   report.sketch = std::move(sketch_);
   report.sketch_round = sketch_round_;
   report.spoilt = recoveries;
+  last_ = report;
   membership_->Report(report);
+}
+
+void Reporter::RepeatRound() {
+  sink_->OnRound(metrics_);
+  if (metrics_.scores.empty()) return;
+  last_.score = score_ = metrics_.scores.back().value;
+  membership_->Report(last_);
 }
 
 // Rounds that are multiples of a power of two, about one a second: peers that

@@ -47,8 +47,9 @@ class Reporter {
   void EndRound(absl::Time started, Neighborhood& neighborhood,
                 uint64_t recoveries);
 
-  // The last round once more, with what metrics() has got since.
-  void RepeatRound() { sink_->OnRound(metrics_); }
+  // The last round once more, with the scores that metrics() has got since: for
+  // the log, and for the service.
+  void RepeatRound();
 
   // Moving average of a round.
   absl::Duration round_length() const { return round_length_; }
@@ -80,6 +81,7 @@ class Reporter {
   // The newest score, which every report has: a beat tells the last report
   // alone.
   std::optional<double> score_;
+  PeerReport last_;
 };
 
 }  // namespace gossamer

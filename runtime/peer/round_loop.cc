@@ -124,10 +124,12 @@ Task<absl::Status> RoundLoop::Finish() {
   if (!lifecycle.out_of_time()) parts_.trainer->Part();
   Task<bool> drained = parts_.drain->Run();
   co_await drained.result();
-  Task<bool> saved = parts_.checkpointer->Finish(lifecycle.left());
+  // A peer that leaves, or whose time is up, has none for older checkpoints and
+  // for scores.
+  const bool hurries = lifecycle.left() || lifecycle.out_of_time();
+  Task<bool> saved = parts_.checkpointer->Finish(hurries);
   co_await saved.result();
-  // A peer that leaves has no time for scores.
-  if (!lifecycle.left()) {
+  if (!hurries && !lifecycle.out_of_time()) {
     Task<bool> scored = parts_.evaluation->Finish();
     co_await scored.result();
   }

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "algorithms/base/plain_text.h"
 #include "algorithms/base/throttle.h"
 #include "runtime/telemetry/metrics.h"
 
@@ -33,7 +34,10 @@ class TellingSink final : public MetricsSink {
     Throttle& told =
         told_.try_emplace(info.name, absl::Minutes(1)).first->second;
     if (told.Due(event.time) == 0) return;
-    tell_(absl::StrCat(std::string(info.name), ": ", event.detail, " (",
+    // Another peer may have written a part of the detail.
+    constexpr size_t kMost = 1000;
+    tell_(absl::StrCat(std::string(info.name), ": ",
+                       PlainText(event.detail, kMost), " (",
                        std::string(info.action), ")"));
   }
 

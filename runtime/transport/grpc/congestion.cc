@@ -28,8 +28,9 @@ std::string_view CongestionChooser::Look(absl::Duration idle,
   // was at least as long as it was then.
   const absl::Duration pause = idle < idle_ ? idle_ : absl::ZeroDuration();
   idle_ = idle;
+  if (++looks_ > kForgets) long_pauses_ = 0;
   if (pause > 2 * rto) {
-    short_pauses_ = 0;
+    short_pauses_ = looks_ = 0;
     if (++long_pauses_ >= kLongPauses) bbr_ = true;
   } else if (pause >= kShortest && ++short_pauses_ >= kShortPauses) {
     // Fewer are those between the frames of one exchange.

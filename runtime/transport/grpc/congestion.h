@@ -13,6 +13,7 @@
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_CONGESTION_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_CONGESTION_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -27,8 +28,9 @@ namespace gossamer {
 class CongestionChooser {
  public:
   // Long pauses after which a socket has BBR, and short ones in a row after
-  // which these are forgotten and it has CUBIC again.
-  static constexpr int kLongPauses = 3, kShortPauses = 4;
+  // which these are forgotten and it has CUBIC again; looks without a long one
+  // after which they are forgotten, too.
+  static constexpr int kLongPauses = 3, kShortPauses = 4, kForgets = 1200;
 
   // A look at the socket: the time since it last sent, and its RTO.  Returns
   // what it should have.
@@ -38,6 +40,7 @@ class CongestionChooser {
   absl::Duration idle_;   // at the last look
   int short_pauses_ = 0;  // since the last long one
   int long_pauses_ = 0;
+  int looks_ = 0;  // since the last long one
   bool bbr_ = false;
 };
 
@@ -51,6 +54,11 @@ class SocketCongestion {
   void Add(int fd);
   // Looks at all of them, and forgets those that are closed.
   void Look();
+  // The sockets that it looks at.
+  size_t watched() const {
+    MutexLock lock(&mu_);
+    return sockets_.size();
+  }
 
  private:
   struct Socket {
@@ -60,7 +68,7 @@ class SocketCongestion {
     CongestionChooser chooser = {};
     std::string_view has = "cubic";
   };
-  Mutex mu_;
+  mutable Mutex mu_;
   std::vector<Socket> sockets_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -103,6 +103,20 @@ TEST(Scenario, LinksMayBeLikeARungOfTheLadder) {
   }
 }
 
+TEST(Scenario, RunsOfLossesLeaveRoomForAPacketBetween) {
+  EXPECT_THAT(
+      Error("link { loss: 0.9 } link { a: \"host-1\" loss_burst: 4 }"),
+      HasSubstr("host-0 to host-1 loses 0.9 of its packets, 4 in a row"));
+  EXPECT_EQ(Parse("link { loss: 0.8 loss_burst: 4 }").links[0][1].loss, 0.8);
+  EXPECT_EQ(Parse("link { loss: 1 loss_burst: 4 }").links[0][1].loss, 1);
+}
+
+TEST(Scenario, ARungLeavesOutages) {
+  const Scenario s = Parse(R"(
+    link { outage { from: "1s" to: "2s" } } link { a: "host-1" like: "ocean" })");
+  EXPECT_THAT(s.links[0][1].outages, SizeIs(1));
+}
+
 TEST(Scenario, DirectionsMayDiffer) {
   const Scenario s = Parse(R"(
     hosts: 3

@@ -63,6 +63,14 @@ TEST(CongestionChooser, BbrWherePausesOutlastTwoTimeOuts) {
   EXPECT_EQ(has, "bbr");
   pause(absl::Milliseconds(100));
   EXPECT_EQ(has, "cubic");
+  // Nor are long ones that are a minute apart.
+  for (int i = 0; i < 10; ++i) {
+    pause(absl::Milliseconds(800));
+    for (int look = 0; look < CongestionChooser::kForgets; ++look) {
+      has = chooser.Look(absl::ZeroDuration(), kRto);
+    }
+  }
+  EXPECT_EQ(has, "cubic");
   // Packets of one message have no pauses between them.
   for (int i = 0; i < CongestionChooser::kLongPauses; ++i) {
     pause(absl::Milliseconds(800));
@@ -86,17 +94,18 @@ TEST(SocketCongestion, ForgetsASocketThatIsClosed) {
   ASSERT_GE(first, 0);
   sockets.Add(first);
   sockets.Look();
+  EXPECT_EQ(sockets.watched(), 1u);
   close(first);
   // Another one has the descriptor now, and is left alone.
   const int second = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   ASSERT_EQ(second, first);
   ASSERT_EQ(setsockopt(second, IPPROTO_TCP, TCP_CONGESTION, "reno", 4), 0);
   sockets.Look();
+  EXPECT_EQ(sockets.watched(), 0u);
   EXPECT_EQ(CongestionOf(second), "reno");
   close(second);
-  sockets.Look();
   sockets.Add(STDIN_FILENO);  // no socket
-  sockets.Look();
+  EXPECT_EQ(sockets.watched(), 0u);
 }
 
 TEST(SocketTuning, AsksForABufferOnlyIfThatGivesMore) {
