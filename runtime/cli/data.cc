@@ -70,7 +70,10 @@ class BuildProgress {
     ended_ = end;
     shown_ = elapsed;
     const std::string line = Line(p, absl::ToDoubleSeconds(elapsed));
-    absl::FPrintF(stderr, terminal_ ? "\r%s\033[K" : "%s\n", line);
+    std::fputs((terminal_ ? absl::StrCat("\r", line, "\033[K")
+                          : absl::StrCat(line, "\n"))
+                   .c_str(),
+               stderr);
     std::fflush(stderr);
   }
   void Finish() const {

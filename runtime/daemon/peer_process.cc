@@ -74,7 +74,7 @@ absl::Status PeerProcess::Run() {
   // used can then be destroyed on this thread.
   std::function<void()> poll = [this, &poll, &result] {
     if (loop_.Now() >= refused_until_ && !main_.done()) {
-      // What this process waits for may never come.
+      // A wait may never end.
       result = refused_;
       cut_short_ = true;
       if (sink_) sink_->Flush();
