@@ -52,9 +52,9 @@ TEST(LeaveTimeTest, EightPeersLeaveInGoodOrderWithinTenSeconds) {
         ASSERT_TRUE(fleet.peer(id).joined());
         const absl::Time asked = fleet.loop().Now();
         fleet.peer(id).Leave(kLimit);
-        ASSERT_TRUE(
-            fleet.Until([&] { return fleet.RoundsOf({{id}}).second == 0; },
-                        absl::Minutes(1)))
+        ASSERT_TRUE(fleet.Until(
+            [&, id = id] { return fleet.RoundsOf({{id}}).second == 0; },
+            absl::Minutes(1)))
             << fleet.violation();
         longest = std::max(longest, fleet.loop().Now() - asked);
       }

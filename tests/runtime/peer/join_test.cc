@@ -22,7 +22,7 @@ class Newcomer final : public ForwardingMembership {
   std::vector<Member> donors() const override { return {{{99}, ""}}; }
 
  private:
-  const View none_;
+  const View none_ = {};
 };
 
 TEST(JoinTest, DonorsThatNeverGiveAreNotAskedForEver) {
