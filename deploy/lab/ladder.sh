@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What gossamer does on each of nine links, from a rack to 256 kbit/s that lose a
-# quarter, beside the fastest all-reduce: a table.
+# Prints a table of the rounds/s of gossamer on each of nine links, from a rack to
+# 256 kbit/s that lose a quarter, beside the fastest all-reduce.
 #
 # Four peers on a ring, the synthetic game of 2,258,308 parameters, steps of
 # 200 ms; codec, overlap_steps and congestion control choose themselves.

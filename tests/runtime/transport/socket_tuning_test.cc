@@ -63,7 +63,7 @@ TEST(CongestionChooser, BbrWherePausesOutlastTwoTimeOuts) {
   EXPECT_EQ(has, "bbr");
   pause(absl::Milliseconds(100));
   EXPECT_EQ(has, "cubic");
-  // Nor are long ones that are a minute apart.
+  // Long pauses that are a minute apart are forgotten one by one.
   for (int i = 0; i < 10; ++i) {
     pause(absl::Milliseconds(800));
     for (int look = 0; look < CongestionChooser::kForgets; ++look) {
