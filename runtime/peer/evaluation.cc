@@ -27,18 +27,18 @@ Task<bool> Evaluation::Run(bool last) {
   const bool ends = last || state_->round() == spec_.rounds;
   if (Due(ends)) Begin(ends);
   if (waiting_ > 0 && waits_) co_await AllOver();
-  co_return TakeScores();
+  co_return TakeScores(state_->round());
 }
 
 Task<bool> Evaluation::Finish() {
   if (waiting_ > 0) co_await AllOver();
   // The later line of a round counts, and has what the earlier one had.
-  const bool came = TakeScores();
+  const bool came = TakeScores(reporter_->metrics().round);
   if (came) reporter_->RepeatRound();
   co_return came;
 }
 
-bool Evaluation::TakeScores() {
+bool Evaluation::TakeScores(uint64_t round) {
   RoundMetrics& metrics = reporter_->metrics();
   metrics.scores = std::exchange(came_, {});
   metrics.score.reset();
@@ -46,10 +46,7 @@ bool Evaluation::TakeScores() {
   if (metrics.scores.empty()) return false;
   metrics.score_name = evaluator_->score_name();
   const RoundScore& newest = metrics.scores.back();
-  // The state may be at the round after the last one already.
-  if (newest.round == metrics.round || newest.round == state_->round()) {
-    metrics.score = newest.value;
-  }
+  if (newest.round == round) metrics.score = newest.value;
   return true;
 }
 

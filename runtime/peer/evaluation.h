@@ -50,7 +50,8 @@ class Evaluation {
     absl::Status drawn;
   };
   bool Due(bool last) const;
-  bool TakeScores();
+  // Moves the scores that have come into the metrics, which are of `round`.
+  bool TakeScores(uint64_t round);
   // Set once no generator waits for its score.
   Pending<bool> AllOver();
   void Begin(bool last);
