@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "algorithms/base/rng.h"
 #include "algorithms/base/seeded_bug.h"
 #include "algorithms/base/status_macros.h"
@@ -15,20 +14,9 @@ namespace {
 // An honest edge has at most sixteen payloads under way, and some frames of
 // other channels behind them.
 constexpr size_t kMostHeld = 1024;
-// Unique ids of views that are not known here yet.
-constexpr size_t kMostEarly = 8;
 // The other end takes back an offer, or sends its body again, within its own
 // deadline; after so many of them it has not heard what it should have.
 constexpr int kDeadlinesOfABody = 3;
-// An operation of the view before may still be under way at the other end.
-constexpr int kDeadlinesOfAView = 2;
-
-std::string TextOf(const std::vector<PeerId>& peers) {
-  return absl::StrJoin(peers, ", ", [](std::string* out, PeerId peer) {
-    absl::StrAppend(out, peer.value);
-  });
-}
-
 }  // namespace
 
 NcclTransport::NcclTransport(std::unique_ptr<Transport> carrier,
@@ -36,9 +24,18 @@ NcclTransport::NcclTransport(std::unique_ptr<Transport> carrier,
                              NcclOptions options)
     : carrier_(std::move(carrier)),
       loop_(loop),
-      api_(api),
-      device_(device),
-      options_(std::move(options)) {
+      options_(std::move(options)),
+      groups_(api, device,
+              {.self = options_.self,
+               .deadline = options_.deadline,
+               .making = options_.making,
+               .send_id =
+                   [this](PeerId to, uint64_t key, Payload id) {
+                     Tell(to, BodyKind::kId, key, 0, std::move(id));
+                   },
+               .on_end = [this](const NcclPlan& plan,
+                                NcclEvent why) { OnEnd(plan, why); },
+               .report = options_.report}) {
   carrier_->SetListener(this);
 }
 
@@ -50,101 +47,19 @@ void NcclTransport::SetListener(TransportListener* listener) {
   listener_ = listener;
 }
 
-void NcclTransport::Report(EventKind kind, const std::string& detail) const {
-  if (options_.report) options_.report(kind, detail);
-}
-
-// Groups and views.
-
 void NcclTransport::Prepare(const View& view) {
-  if (view.epoch == 0 ||
-      (view.generation == newest_generation_ && view.epoch == newest_epoch_)) {
-    return;
-  }
-  newest_generation_ = view.generation;
-  newest_epoch_ = view.epoch;
-  NcclPlan plan = NcclPlan::Of(view, options_.self);
-  if (plan.left_out() != left_out_) {
-    left_out_ = plan.left_out();
-    if (!left_out_.empty()) {
-      Report("nccl_left_out", absl::StrJoin(left_out_, "; "));
-    }
-  }
-  const int rank = plan.RankOf(options_.self).value_or(0);
-  // A view without a group is kept as well: from its round on the group before
-  // it is out of use.
-  groups_.push_back(
-      std::make_unique<Group>(std::move(plan), api_, device_, rank));
-  Group& group = *groups_.back();
-  group.since = loop_->Now();
-  if (group.plan.group().empty()) return;
-  if (rank == 0) MakeId(group);
-  for (const auto& [key, id] : early_) {
-    if (key == group.plan.key()) TakeId(group, id, options_.self);
-  }
-  Arm();
+  if (groups_.Prepare(view, loop_->Now())) Arm();
 }
 
-void NcclTransport::MakeId(Group& group) {
-  NcclUniqueId id;
-  const NcclResult made = api_->GetUniqueId(&id);
-  if (made == NcclResult::kSuccess) return TakeId(group, id, options_.self);
-  Break(group, NcclEvent::kFailed,
-        absl::StrCat("ncclGetUniqueId: ", api_->TextOf(made)));
+NcclCounters NcclTransport::nccl_counters() const {
+  NcclCounters seen = seen_;
+  seen.broken = groups_.broken();
+  return seen;
 }
 
-// The id travels along the group's edges: each member passes it on once.
-void NcclTransport::TakeId(Group& group, const NcclUniqueId& id, PeerId from) {
-  if (group.comm.state() != NcclState::kWaiting) return;
-  group.id = id;
-  const absl::Status begun = group.comm.Make(id);
-  if (!begun.ok()) {
-    return Break(group, NcclEvent::kFailed, std::string(begun.message()));
-  }
-  for (const PeerId peer : group.plan.group()) {
-    if (peer == options_.self || peer == from) continue;
-    Tell(peer, BodyKind::kId, group.plan.key(), 0,
-         Payload::FromVector({id.begin(), id.end()}));
-  }
-}
-
-void NcclTransport::OnId(PeerId from, const BodyFrame& frame) {
-  NcclUniqueId id;
-  std::ranges::copy(frame.rest.bytes(), id.begin());
-  if (Group* const group = GroupOf(frame.key); group != nullptr) {
-    return TakeId(*group, id, from);
-  }
-  early_.emplace_back(frame.key, id);
-  if (early_.size() > kMostEarly) early_.pop_front();
-}
-
-NcclTransport::Group* NcclTransport::GroupOf(uint64_t key) {
-  for (const auto& group : groups_) {
-    if (!group->plan.group().empty() && group->plan.key() == key) {
-      return group.get();
-    }
-  }
-  return nullptr;
-}
-
-NcclTransport::Group* NcclTransport::GroupFor(uint64_t exchange) {
-  const auto found =
-      std::find_if(groups_.rbegin(), groups_.rend(), [&](const auto& group) {
-        return group->plan.from_round() <= RoundOf(exchange);
-      });
-  if (found == groups_.rend()) return nullptr;
-  // The views before are over for this end.
-  for (auto older = std::next(found); older != groups_.rend(); ++older) {
-    absl::Time& close_at = (*older)->close_at;
-    close_at = std::min(close_at,
-                        loop_->Now() + kDeadlinesOfAView * options_.deadline);
-  }
-  return found->get();
-}
-
-NcclTransport::Group* NcclTransport::UsableFor(PeerId to, const Peer& peer,
-                                               Channel channel,
-                                               const Frame& frame) {
+NcclGroups::Group* NcclTransport::UsableFor(PeerId to, const Peer& peer,
+                                            Channel channel,
+                                            const Frame& frame) {
   // A body is offered once: one that is sent again goes with its head.
   if (channel != Channel::kEdge || frame.exchange == 0 || frame.body.empty() ||
       frame.body.size() < options_.least_bytes ||
@@ -153,7 +68,8 @@ NcclTransport::Group* NcclTransport::UsableFor(PeerId to, const Peer& peer,
       frame.exchange <= peer.offered || peer.open.empty()) {
     return nullptr;
   }
-  Group* const group = GroupFor(frame.exchange);
+  NcclGroups::Group* const group =
+      groups_.ForRound(RoundOf(frame.exchange), loop_->Now());
   if (group == nullptr || !group->comm.ready()) return nullptr;
   const auto colour = group->plan.Colour(RoundOf(frame.exchange), to);
   if (!colour || !MayTakeTurn(frame.exchange, *colour)) return nullptr;
@@ -212,9 +128,10 @@ bool NcclTransport::Send(PeerId to, Channel channel, Frame frame) {
     return carrier_->Send(to, channel, std::move(frame));
   }
   Peer& peer = it->second;
-  if (exchange != 0) GroupFor(exchange);  // views before its round are over
+  // Views before its round are over.
+  if (exchange != 0) groups_.ForRound(RoundOf(exchange), loop_->Now());
   frame.exchange = exchange;
-  Group* const group = UsableFor(to, peer, channel, frame);
+  NcclGroups::Group* const group = UsableFor(to, peer, channel, frame);
   frame.exchange = 0;
   const bool has_body = !frame.body.empty();
   if (group == nullptr) {
@@ -295,10 +212,8 @@ void NcclTransport::Settle(PeerId with, Peer& peer, uint64_t exchange) {
   const auto offer = peer.offers.find(exchange);
   const Held* const held = FindHeld(peer, exchange).first;
   if (offer == peer.offers.end() || held == nullptr || held->declined) return;
-  const Group* const group = GroupOf(offer->second.key);
   // Ends that adopt a view at different times name different groups.
-  if (held->key != offer->second.key || group == nullptr ||
-      !group->comm.ready()) {
+  if (held->key != offer->second.key || !groups_.Ready(held->key)) {
     return Decline(with, peer, exchange);
   }
   const uint32_t number = ++peer.agreements;
@@ -375,14 +290,7 @@ void NcclTransport::OnUp(PeerId peer, ConnectionId connection) {
   p.open[connection];
   p.got = 0;
   listener_->OnUp(peer, connection);
-  for (const auto& group : groups_) {
-    const bool wants = group->id && group->plan.RankOf(peer) &&
-                       (group->comm.state() == NcclState::kMaking ||
-                        group->comm.state() == NcclState::kReady);
-    if (!wants) continue;
-    Tell(peer, BodyKind::kId, group->plan.key(), 0,
-         Payload::FromVector({group->id->begin(), group->id->end()}));
-  }
+  groups_.OnUp(peer);
 }
 
 void NcclTransport::OnFrame(PeerId from, ConnectionId connection,
@@ -458,13 +366,11 @@ absl::Status NcclTransport::OnBodyFrame(PeerId from, ConnectionId connection,
     case BodyKind::kBody:
       return OnBody(from, body, std::move(frame.body));
     case BodyKind::kBroken:
-      if (Group* const group = GroupOf(body.key); group != nullptr) {
-        Break(*group, NcclEvent::kTold,
-              absl::StrCat("peer ", from.value, " has given it up"));
-      }
+      groups_.End(body.key, NcclEvent::kTold,
+                  absl::StrCat("peer ", from.value, " has given it up"));
       break;
     case BodyKind::kId:
-      OnId(from, body);
+      groups_.OnId(from, body.key, body.rest);
       break;
   }
   return absl::OkStatus();
@@ -552,7 +458,7 @@ void NcclTransport::Launch() {
     }
     auto& [turn, pair] = *first;
     if (!pair.agreed) return;
-    Group* const group = GroupOf(pair.key);
+    NcclGroups::Group* const group = groups_.Find(pair.key);
     if (group == nullptr || !group->comm.ready()) {
       turns_.erase(first);
       continue;
@@ -562,9 +468,9 @@ void NcclTransport::Launch() {
     const absl::Status begun = group->comm.Exchange(
         *group->plan.RankOf(turn.peer), pair.body, pair.size, pair.name);
     if (!begun.ok()) {
-      Break(*group, NcclEvent::kFailed,
-            absl::StrCat("the exchange with peer ", turn.peer.value, ": ",
-                         std::string(begun.message())));
+      groups_.End(pair.key, NcclEvent::kFailed,
+                  absl::StrCat("the exchange with peer ", turn.peer.value, ": ",
+                               std::string(begun.message())));
     }
   }
 }
@@ -572,19 +478,21 @@ void NcclTransport::Launch() {
 void NcclTransport::PollPair(absl::Time now) {
   if (!flying_) return;
   const Turn turn = *flying_;
-  Group* const group = GroupOf(turns_.at(turn).key);
-  absl::StatusOr<std::optional<Payload>> landed = group->comm.PollOperation();
+  const uint64_t key = turns_.at(turn).key;
+  absl::StatusOr<std::optional<Payload>> landed =
+      groups_.Find(key)->comm.PollOperation();
   const std::string what =
       absl::StrCat("the exchange with peer ", turn.peer.value);
   if (!landed.ok()) {
-    Break(*group, NcclEvent::kFailed,
-          absl::StrCat(what, ": ", std::string(landed.status().message())));
+    groups_.End(
+        key, NcclEvent::kFailed,
+        absl::StrCat(what, ": ", std::string(landed.status().message())));
   } else if (landed->has_value()) {
     Finish(**std::move(landed));
   } else if (Late(flying_since_, options_.deadline)) {
-    Break(*group, NcclEvent::kLate,
-          absl::StrCat(what, " has taken ",
-                       absl::FormatDuration(now - flying_since_)));
+    groups_.End(key, NcclEvent::kLate,
+                absl::StrCat(what, " has taken ",
+                             absl::FormatDuration(now - flying_since_)));
   }
 }
 
@@ -615,27 +523,16 @@ void NcclTransport::Finish(Payload body) {
   Deliver(turn.peer, pair.connection);
 }
 
-void NcclTransport::Break(Group& group, NcclEvent event,
-                          const std::string& why) {
-  const NcclState before = group.comm.state();
-  if (before == NcclState::kBroken || before == NcclState::kGone) return;
-  group.comm.End(event);
-  const uint64_t key = group.plan.key();
-  const bool replaced = event == NcclEvent::kReplaced;
-  if (!replaced) {
-    ++seen_.broken;
-    Report("nccl_broken",
-           absl::StrCat("among peers ", TextOf(group.plan.group()), ", while ",
-                        std::string(NameOf(before)), ": ", why,
-                        "; their bodies travel by gRPC until the next view"));
-  }
+void NcclTransport::OnEnd(const NcclPlan& plan, NcclEvent why) {
+  const uint64_t key = plan.key();
+  const bool replaced = why == NcclEvent::kReplaced;
   if (flying_ && turns_.at(*flying_).key == key) flying_.reset();
   std::erase_if(turns_, [key](const auto& t) { return t.second.key == key; });
-  for (const PeerId member : group.plan.group()) {
+  for (const PeerId member : plan.group()) {
     const auto it = peers_.find(member);
     if (it == peers_.end()) continue;
     // The other end sends again what this end has not got.
-    if (!replaced && event != NcclEvent::kTold) {
+    if (!replaced && why != NcclEvent::kTold) {
       Tell(member, BodyKind::kBroken, key, 0);
     }
     std::vector<uint64_t> lost;
@@ -652,33 +549,6 @@ void NcclTransport::Break(Group& group, NcclEvent event,
 
 bool NcclTransport::Late(absl::Time since, absl::Duration limit) const {
   return !SeededBug("nccl-no-watchdog") && loop_->Now() - since >= limit;
-}
-
-void NcclTransport::PollGroups(absl::Time now) {
-  for (const auto& group : groups_) {
-    const NcclState before = group->comm.state();
-    if (group->plan.group().empty() || before == NcclState::kReady ||
-        before == NcclState::kBroken || before == NcclState::kGone) {
-      continue;
-    }
-    const absl::Status polled = group->comm.PollMaking();
-    if (!polled.ok()) {
-      Break(*group, NcclEvent::kFailed, std::string(polled.message()));
-    } else if (group->comm.ready()) {
-      Report("nccl_ready",
-             absl::StrCat("among peers ", TextOf(group->plan.group()),
-                          ", for rounds from ", group->plan.from_round()));
-    } else if (now - group->since >= options_.making) {
-      Break(*group, NcclEvent::kLate,
-            absl::StrCat("it was not complete after ",
-                         absl::FormatDuration(options_.making)));
-    }
-  }
-  for (const auto& group : groups_) {
-    if (now >= group->close_at) Break(*group, NcclEvent::kReplaced, "");
-  }
-  std::erase_if(groups_,
-                [now](const auto& group) { return now >= group->close_at; });
 }
 
 void NcclTransport::LookForLate(absl::Time now) {
@@ -718,12 +588,11 @@ void NcclTransport::LookForLate(absl::Time now) {
   for (const Found& f : unsaid) {
     const auto it = peers_.find(f.peer);
     if (it == peers_.end() || !it->second.offers.contains(f.exchange)) continue;
-    Group* const group = GroupOf(it->second.offers.at(f.exchange).key);
-    if (group == nullptr) continue;
-    Break(*group, NcclEvent::kLate,
-          absl::StrCat("peer ", f.peer.value, " has not said for ",
-                       absl::FormatDuration(options_.deadline),
-                       " whether an exchange takes place"));
+    const uint64_t key = it->second.offers.at(f.exchange).key;
+    groups_.End(key, NcclEvent::kLate,
+                absl::StrCat("peer ", f.peer.value, " has not said for ",
+                             absl::FormatDuration(options_.deadline),
+                             " whether an exchange takes place"));
   }
   // The edge sends the payload again over the next connection.
   for (const Found& f : missing) {
@@ -738,7 +607,7 @@ void NcclTransport::Tick() {
   armed_ = absl::InfiniteFuture();
   const absl::Time now = loop_->Now();
   const std::weak_ptr<bool> alive = alive_;
-  PollGroups(now);
+  groups_.Poll(now);
   LookForLate(now);
   // Last: it hands frames to the listener, which may destroy this object.
   PollPair(now);
@@ -749,14 +618,7 @@ absl::Time NcclTransport::NextTick(absl::Time now) const {
   absl::Time next = absl::InfiniteFuture();
   const auto at = [&next](absl::Time when) { next = std::min(next, when); };
   if (flying_) at(now);
-  for (const auto& group : groups_) {
-    at(group->close_at);
-    const NcclState state = group->comm.state();
-    if (state == NcclState::kMaking) at(now);
-    if (state == NcclState::kWaiting && !group->plan.group().empty()) {
-      at(group->since + options_.making);
-    }
-  }
+  at(groups_.NextPoll(now));
   for (const auto& [id, peer] : peers_) {
     for (const auto& [exchange, offer] : peer.offers) {
       if (offer.agreed || offer.done) continue;

@@ -26,8 +26,9 @@
 #include "runtime/base/event_loop.h"
 #include "runtime/transport/nccl/body_frame.h"
 #include "runtime/transport/nccl/nccl_api.h"
-#include "runtime/transport/nccl/nccl_communicator.h"
+#include "runtime/transport/nccl/nccl_groups.h"
 #include "runtime/transport/nccl/nccl_plan.h"
+#include "runtime/transport/nccl/nccl_state.h"
 #include "runtime/transport/transport.h"
 #include "topology/fleet/event_kind.h"
 
@@ -68,7 +69,7 @@ class NcclTransport final : public Transport, private TransportListener {
   // bodies of its rounds use it once it is ready.  A view that is known
   // already changes nothing.
   void Prepare(const View& view);
-  const NcclCounters& nccl_counters() const { return seen_; }
+  NcclCounters nccl_counters() const;
   // Whether the operation of that name with `peer` is to take place or under
   // way at this end.
   bool Expects(PeerId peer, uint64_t name) const;
@@ -84,17 +85,6 @@ class NcclTransport final : public Transport, private TransportListener {
   TransportCounters counters() const override;
 
  private:
-  // A communicator and the view's plan for it.
-  struct Group {
-    Group(NcclPlan p, NcclApi* api, NcclDevice* device, int rank)
-        : plan(std::move(p)),
-          comm(api, device, static_cast<int>(plan.group().size()), rank) {}
-    NcclPlan plan;
-    NcclCommunicator comm;
-    std::optional<NcclUniqueId> id;
-    absl::Time since;                              // it began to be made
-    absl::Time close_at = absl::InfiniteFuture();  // a later one is in use
-  };
   // A body of this end that the other end may lack.
   struct Offer {
     ConnectionId connection = 0;
@@ -152,23 +142,16 @@ class NcclTransport final : public Transport, private TransportListener {
   void OnDown(PeerId peer, ConnectionId connection,
               const absl::Status& why) override;
 
-  Group* GroupOf(uint64_t key);
-  // The group whose view the exchange's round is in; null if NCCL is not in
-  // use.
-  Group* GroupFor(uint64_t exchange);
-  Group* UsableFor(PeerId to, const Peer& peer, Channel channel,
-                   const Frame& frame);
+  NcclGroups::Group* UsableFor(PeerId to, const Peer& peer, Channel channel,
+                               const Frame& frame);
   bool MayTakeTurn(uint64_t exchange, int colour) const;
   bool Leads(PeerId peer) const { return options_.self < peer; }
   void Tell(PeerId to, BodyKind kind, uint64_t key, uint64_t exchange,
             Payload rest = {}, uint32_t size = 0);
-  void MakeId(Group& group);
-  void TakeId(Group& group, const NcclUniqueId& id, PeerId from);
 
   absl::Status OnBodyFrame(PeerId from, ConnectionId connection, Frame frame);
   absl::Status OnOffer(PeerId from, ConnectionId connection, BodyFrame offer);
   absl::Status OnBody(PeerId from, const BodyFrame& frame, Payload body);
-  void OnId(PeerId from, const BodyFrame& frame);
   void HearGot(Peer& peer, uint64_t got);
   // The offer of the other end that still waits for its body.
   std::pair<Held*, ConnectionId> FindHeld(Peer& peer, uint64_t exchange);
@@ -183,10 +166,10 @@ class NcclTransport final : public Transport, private TransportListener {
   void Drop(PeerId peer, ConnectionId connection);
 
   void Launch();
-  void PollGroups(absl::Time now);
   void PollPair(absl::Time now);
   void Finish(Payload body);
-  void Break(Group& group, NcclEvent event, const std::string& why);
+  // The communicator of a group has ended.
+  void OnEnd(const NcclPlan& plan, NcclEvent why);
   void Deliver(PeerId peer, ConnectionId connection);
 
   void Tick();
@@ -194,19 +177,12 @@ class NcclTransport final : public Transport, private TransportListener {
   absl::Time NextTick(absl::Time now) const;
   void Arm();
   bool Late(absl::Time since, absl::Duration limit) const;
-  void Report(EventKind kind, const std::string& detail) const;
 
   const std::unique_ptr<Transport> carrier_;
   EventLoop* const loop_;
-  NcclApi* const api_;
-  NcclDevice* const device_;
   const NcclOptions options_;
   TransportListener* listener_ = nullptr;
-  std::vector<std::unique_ptr<Group>> groups_;  // by from_round
-  uint64_t newest_generation_ = 0, newest_epoch_ = 0;
-  // Of groups whose view is not known here yet.
-  std::deque<std::pair<uint64_t, NcclUniqueId>> early_;
-  std::vector<std::string> left_out_;  // as last reported
+  NcclGroups groups_;
   std::map<PeerId, Peer> peers_;
   std::map<Turn, Pair> turns_;
   std::optional<Turn> flying_;  // the pair under way, which is in turns_
