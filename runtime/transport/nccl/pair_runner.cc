@@ -1,0 +1,60 @@
+#include "runtime/transport/nccl/pair_runner.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/transport/nccl/watchdog.h"
+
+namespace gossamer {
+
+// One operation at a time, in the order that all peers share: the pair that is
+// first of all has no other before it at either end, so it takes place.
+void PairRunner::Launch() {
+  while (const NcclPair* const pair = queue_->Next()) {
+    NcclGroups::Group* const group = groups_->Find(pair->key);
+    if (group == nullptr || !group->comm.ready()) {
+      queue_->Skip();
+      continue;
+    }
+    queue_->Begin();
+    since_ = loop_->Now();
+    const absl::Status begun = group->comm.Exchange(
+        *group->plan.RankOf(pair->turn.peer), pair->terms->body,
+        pair->terms->size, pair->terms->name);
+    if (!begun.ok()) {
+      groups_->End(
+          pair->key, NcclEvent::kFailed,
+          absl::StrCat("the exchange with peer ", pair->turn.peer.value, ": ",
+                       std::string(begun.message())));
+    }
+  }
+}
+
+std::optional<PairRunner::Landed> PairRunner::Poll(absl::Time now) {
+  const NcclPair* const pair = queue_->under_way();
+  if (pair == nullptr) return std::nullopt;
+  const uint64_t key = pair->key;
+  absl::StatusOr<std::optional<Payload>> landed =
+      groups_->Find(key)->comm.PollOperation();
+  if (landed.ok() && landed->has_value()) {
+    return Landed{queue_->Finish(), **std::move(landed)};
+  }
+  const std::string what =
+      absl::StrCat("the exchange with peer ", pair->turn.peer.value);
+  if (!landed.ok()) {
+    groups_->End(
+        key, NcclEvent::kFailed,
+        absl::StrCat(what, ": ", std::string(landed.status().message())));
+  } else if (IsLate(since_, deadline_, now)) {
+    groups_->End(
+        key, NcclEvent::kLate,
+        absl::StrCat(what, " has taken ", absl::FormatDuration(now - since_)));
+  }
+  return std::nullopt;
+}
+
+}  // namespace gossamer

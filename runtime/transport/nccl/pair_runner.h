@@ -1,0 +1,48 @@
+// Launches the pairs of a queue one at a time, each on the communicator of its
+// group, and watches the one under way.
+//
+// A pair that fails, or takes longer than the deadline, ends its communicator.
+// Knows nothing of offers or of frames.
+
+#ifndef GOSSAMER_RUNTIME_TRANSPORT_NCCL_PAIR_RUNNER_H_
+#define GOSSAMER_RUNTIME_TRANSPORT_NCCL_PAIR_RUNNER_H_
+
+#include <optional>
+
+#include "absl/time/time.h"
+#include "algorithms/base/payload.h"
+#include "runtime/base/event_loop.h"
+#include "runtime/transport/nccl/nccl_groups.h"
+#include "runtime/transport/nccl/turn_queue.h"
+
+namespace gossamer {
+
+class PairRunner {
+ public:
+  // A pair that has taken place, and the body that it has brought.
+  struct Landed {
+    NcclPair pair;
+    Payload body;
+  };
+
+  // All pointers outlive it.
+  PairRunner(const EventLoop* loop, TurnQueue* queue, NcclGroups* groups,
+             absl::Duration deadline)
+      : loop_(loop), queue_(queue), groups_(groups), deadline_(deadline) {}
+
+  // The queue has changed: launches the pair whose turn it is.
+  void Launch();
+  // Looks at the pair under way; its owner then calls Launch().
+  std::optional<Landed> Poll(absl::Time now);
+
+ private:
+  const EventLoop* const loop_;
+  TurnQueue* const queue_;
+  NcclGroups* const groups_;
+  const absl::Duration deadline_;
+  absl::Time since_;  // the pair under way was launched
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_TRANSPORT_NCCL_PAIR_RUNNER_H_

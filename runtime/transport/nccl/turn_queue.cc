@@ -1,0 +1,85 @@
+#include "runtime/transport/nccl/turn_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "algorithms/base/seeded_bug.h"
+
+namespace gossamer {
+
+// A pair before the one under way could close a circle: that of a payload which
+// is sent for the first time when a connection is back, for example.  Two pairs
+// of one matching are of views that differ.
+bool TurnQueue::MayEnter(uint64_t exchange, int colour) const {
+  const auto place = std::pair(exchange, colour);
+  if (under_way_ &&
+      place <= std::pair(under_way_->exchange, under_way_->colour)) {
+    return false;
+  }
+  return std::ranges::none_of(pairs_, [&](const auto& p) {
+    return place == std::pair(p.first.exchange, p.first.colour);
+  });
+}
+
+void TurnQueue::Enter(NcclPair pair) {
+  const Turn turn = pair.turn;
+  pairs_[turn] = std::move(pair);
+}
+
+bool TurnQueue::Agree(PeerId peer, uint64_t exchange, PairTerms terms) {
+  const auto found = std::ranges::find_if(pairs_, [&](const auto& p) {
+    return p.first.exchange == exchange && p.first.peer == peer;
+  });
+  if (found == pairs_.end()) return false;
+  found->second.terms = std::move(terms);
+  return true;
+}
+
+void TurnQueue::Withdraw(PeerId peer, uint64_t exchange) {
+  std::erase_if(pairs_, [&](const auto& p) {
+    return p.first.peer == peer && p.first.exchange == exchange &&
+           !p.second.terms;
+  });
+}
+
+const NcclPair* TurnQueue::Next() const {
+  if (under_way_ || pairs_.empty()) return nullptr;
+  auto first = pairs_.begin();
+  if (SeededBug("nccl-unordered")) {
+    const auto agreed = std::ranges::find_if(
+        pairs_, [](const auto& p) { return p.second.terms.has_value(); });
+    if (agreed != pairs_.end()) first = agreed;
+  }
+  return first->second.terms ? &first->second : nullptr;
+}
+
+void TurnQueue::Begin() {
+  if (const NcclPair* const pair = Next()) under_way_ = pair->turn;
+}
+
+void TurnQueue::Skip() {
+  if (const NcclPair* const pair = Next()) pairs_.erase(Turn(pair->turn));
+}
+
+const NcclPair* TurnQueue::under_way() const {
+  return under_way_ ? &pairs_.at(*under_way_) : nullptr;
+}
+
+NcclPair TurnQueue::Finish() {
+  const Turn turn = *std::exchange(under_way_, std::nullopt);
+  return std::move(pairs_.extract(turn).mapped());
+}
+
+void TurnQueue::Drop(uint64_t key) {
+  if (under_way_ && pairs_.at(*under_way_).key == key) under_way_.reset();
+  std::erase_if(pairs_, [key](const auto& p) { return p.second.key == key; });
+}
+
+bool TurnQueue::Expects(PeerId peer, uint64_t name) const {
+  return std::ranges::any_of(pairs_, [&](const auto& p) {
+    return p.first.peer == peer && p.second.terms &&
+           p.second.terms->name == name;
+  });
+}
+
+}  // namespace gossamer

@@ -1,0 +1,83 @@
+// The pairs in which one peer takes part, in the order that all peers share,
+// and the pair that is under way.
+//
+// A peer launches the first pair of its queue and no other, and takes no pair
+// in that would come before the one under way, so peers never wait for each
+// other in a circle (README.md).  Pure; knows nothing of communicators, of
+// connections or of time.
+
+#ifndef GOSSAMER_RUNTIME_TRANSPORT_NCCL_TURN_QUEUE_H_
+#define GOSSAMER_RUNTIME_TRANSPORT_NCCL_TURN_QUEUE_H_
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "algorithms/base/ids.h"
+#include "algorithms/base/payload.h"
+#include "runtime/transport/transport.h"
+
+namespace gossamer {
+
+// The place of a pair in the order of all pairs.
+struct Turn {
+  uint64_t exchange = 0;
+  int colour = 0;  // of the matching
+  PeerId peer;     // the other end
+  friend auto operator<=>(const Turn&, const Turn&) = default;
+};
+
+// The terms on which both ends launch a pair.
+struct PairTerms {
+  Payload body = {};            // of this end
+  ConnectionId connection = 0;  // over which the other end's offer came
+  uint32_t size = 0;            // of the other end's body, bytes
+  uint64_t name = 0;            // of the operation, the same at both ends
+};
+
+struct NcclPair {
+  Turn turn;
+  uint64_t key = 0;  // NcclPlan::key
+  // Once both ends have agreed the pair takes place, whatever becomes of the
+  // connection: the other end waits for it.
+  std::optional<PairTerms> terms = {};
+};
+
+class TurnQueue {
+ public:
+  // Whether a pair of this place keeps the order.
+  bool MayEnter(uint64_t exchange, int colour) const;
+  // The pair waits for its terms and for its turn.
+  void Enter(NcclPair pair);
+  // Both ends launch the pair of this exchange with `peer`.  Returns false if
+  // there is none.
+  bool Agree(PeerId peer, uint64_t exchange, PairTerms terms);
+  // The pair of this exchange with `peer` does not take place; one that has
+  // terms does.
+  void Withdraw(PeerId peer, uint64_t exchange);
+
+  // The pair whose turn it is; null while another one is under way, or before
+  // both ends of the first one have agreed.
+  const NcclPair* Next() const;
+  // The pair of Next() is under way, or cannot be launched.
+  void Begin();
+  void Skip();
+  // Null if none is under way.
+  const NcclPair* under_way() const;
+  // The pair under way has taken place.
+  NcclPair Finish();
+  // No pair of this communicator takes place any more.
+  void Drop(uint64_t key);
+
+  // Whether the operation of that name with `peer` is under way or to come.
+  bool Expects(PeerId peer, uint64_t name) const;
+
+ private:
+  std::map<Turn, NcclPair> pairs_;
+  std::optional<Turn> under_way_;  // of a pair of pairs_
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_TRANSPORT_NCCL_TURN_QUEUE_H_

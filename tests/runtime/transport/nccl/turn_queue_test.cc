@@ -1,0 +1,102 @@
+// The order of pairs at one peer: which may enter, which is next, and what
+// becomes of a pair that is agreed on.
+
+#include "runtime/transport/nccl/turn_queue.h"
+
+#include "gtest/gtest.h"
+
+namespace gossamer {
+namespace {
+
+constexpr uint64_t kKey = 7, kOtherKey = 8;
+
+NcclPair PairOf(uint64_t exchange, int colour, uint64_t peer,
+                uint64_t key = kKey) {
+  return {.turn = {exchange, colour, {peer}}, .key = key};
+}
+
+TEST(TurnQueueTest, TheOrderIsExchangeThenMatching) {
+  TurnQueue queue;
+  queue.Enter(PairOf(2, 0, 2));
+  queue.Enter(PairOf(1, 1, 3));
+  queue.Enter(PairOf(1, 0, 4));
+  for (const uint64_t peer : {2, 3, 4}) {
+    EXPECT_TRUE(queue.Agree({peer}, peer == 2 ? 2 : 1, {}));
+  }
+  for (const uint64_t peer : {4, 3, 2}) {
+    ASSERT_NE(queue.Next(), nullptr);
+    EXPECT_EQ(queue.Next()->turn.peer, PeerId{peer});
+    queue.Begin();
+    EXPECT_EQ(queue.Next(), nullptr) << "one at a time";
+    EXPECT_EQ(queue.Finish().turn.peer, PeerId{peer});
+  }
+  EXPECT_EQ(queue.Next(), nullptr);
+}
+
+// Its other end may be at an earlier pair of this peer's, too.
+TEST(TurnQueueTest, APairWaitsForAnEarlierOneThatIsNotAgreedOn) {
+  TurnQueue queue;
+  queue.Enter(PairOf(1, 0, 2));
+  queue.Enter(PairOf(1, 1, 3));
+  EXPECT_TRUE(queue.Agree({3}, 1, {}));
+  EXPECT_EQ(queue.Next(), nullptr);
+  queue.Withdraw({2}, 1);
+  ASSERT_NE(queue.Next(), nullptr);
+  EXPECT_EQ(queue.Next()->turn.peer, PeerId{3});
+}
+
+TEST(TurnQueueTest, NoPairEntersBeforeTheOneUnderWayOrBesideAnother) {
+  TurnQueue queue;
+  queue.Enter(PairOf(5, 1, 2));
+  EXPECT_FALSE(queue.MayEnter(5, 1)) << "two pairs of one matching";
+  EXPECT_TRUE(queue.MayEnter(4, 0)) << "nothing is under way";
+  EXPECT_TRUE(queue.Agree({2}, 5, {}));
+  queue.Begin();
+  EXPECT_FALSE(queue.MayEnter(4, 3));
+  EXPECT_FALSE(queue.MayEnter(5, 0));
+  EXPECT_FALSE(queue.MayEnter(5, 1));
+  EXPECT_TRUE(queue.MayEnter(5, 2));
+  EXPECT_TRUE(queue.MayEnter(6, 0));
+  queue.Finish();
+  EXPECT_TRUE(queue.MayEnter(4, 3));
+}
+
+TEST(TurnQueueTest, APairThatIsAgreedOnTakesPlace) {
+  TurnQueue queue;
+  queue.Enter(PairOf(1, 0, 2));
+  EXPECT_FALSE(queue.Agree({3}, 1, {})) << "no pair with that peer";
+  EXPECT_FALSE(queue.Agree({2}, 2, {})) << "no pair of that exchange";
+  EXPECT_TRUE(queue.Agree({2}, 1, {.connection = 4, .size = 9, .name = 11}));
+  queue.Withdraw({2}, 1);
+  EXPECT_TRUE(queue.Expects({2}, 11));
+  EXPECT_FALSE(queue.Expects({3}, 11));
+  EXPECT_FALSE(queue.Expects({2}, 12));
+  queue.Begin();
+  EXPECT_TRUE(queue.Expects({2}, 11)) << "it is under way";
+  const NcclPair pair = queue.Finish();
+  EXPECT_EQ(pair.terms->connection, 4u);
+  EXPECT_EQ(pair.terms->size, 9u);
+  EXPECT_FALSE(queue.Expects({2}, 11));
+}
+
+TEST(TurnQueueTest, PairsGoWithTheirCommunicator) {
+  TurnQueue queue;
+  queue.Enter(PairOf(1, 0, 2));
+  queue.Enter(PairOf(2, 0, 2, kOtherKey));
+  queue.Enter(PairOf(3, 0, 2));
+  EXPECT_TRUE(queue.Agree({2}, 1, {}));
+  EXPECT_TRUE(queue.Agree({2}, 2, {}));
+  queue.Begin();
+  ASSERT_NE(queue.under_way(), nullptr);
+  queue.Drop(kKey);
+  EXPECT_EQ(queue.under_way(), nullptr);
+  ASSERT_NE(queue.Next(), nullptr);
+  EXPECT_EQ(queue.Next()->key, kOtherKey);
+  queue.Skip();
+  EXPECT_TRUE(queue.MayEnter(1, 0));
+  EXPECT_TRUE(queue.MayEnter(2, 0));
+  EXPECT_TRUE(queue.MayEnter(3, 0));
+}
+
+}  // namespace
+}  // namespace gossamer
