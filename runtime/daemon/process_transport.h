@@ -54,7 +54,7 @@ class ProcessTransport {
   Transport* transport() const { return transport_.get(); }
   // The exact means of a centralized run; null: NCCL brings none.
   NcclSum* fabric() const { return fabric_.get(); }
-  // Where it listens; 0: nowhere yet.
+  // The port that it listens on; 0: none yet.
   int port() const { return port_; }
 
  private:
