@@ -1,41 +1,35 @@
-// A peer as a process: the parts of peer.h with real threads, sockets and
-// files, from the command line's options to an exit status.
+// A peer as a process: makes the parts of peer.h with real threads, sockets and
+// files, runs them in their order and ends them in the reverse one.
 //
-// Knows nothing of how its command line is spelled.
+// Knows nothing of how its command line is spelled, and keeps nothing of what
+// its parts keep.
 
 #ifndef GOSSAMER_RUNTIME_DAEMON_PEER_PROCESS_H_
 #define GOSSAMER_RUNTIME_DAEMON_PEER_PROCESS_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <optional>
 #include <string>
-#include <string_view>
-#include <utility>
 
 #include "absl/status/status.h"
-#include "algorithms/base/throttle.h"
+#include "absl/time/time.h"
+#include "algorithms/game/game.h"
+#include "algorithms/optim/local_step.h"
 #include "proto/run.pb.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/base/task.h"
-#include "runtime/checkpoint/privacy_ledger.h"
+#include "runtime/checkpoint/checkpoint_store.h"
+#include "runtime/daemon/decisions_file.h"
+#include "runtime/daemon/process_reports.h"
+#include "runtime/daemon/process_transport.h"
+#include "runtime/daemon/service_registration.h"
+#include "runtime/daemon/trust_watch.h"
+#include "runtime/daemon/voting_files.h"
 #include "runtime/device/peer_device.h"
 #include "runtime/identity/certificate_folder.h"
-#include "runtime/identity/file_lock.h"
 #include "runtime/membership/topology_client.h"
-#include "runtime/neighborhood/connection_problems.h"
 #include "runtime/peer/peer.h"
 #include "runtime/peer/waiter.h"
-#include "runtime/replay/decision_log.h"
-#include "runtime/replay/decisions.h"
-#include "runtime/telemetry/counting_sink.h"
-#include "runtime/telemetry/jsonl_sink.h"
-#include "runtime/telemetry/telling_sink.h"
-#include "runtime/transport/nccl/nccl_sum.h"
-#include "runtime/transport/nccl/nccl_transport.h"
-#include "runtime/transport/transport.h"
-#include "topology/fleet/event_tally.h"
 
 namespace gossamer {
 
@@ -79,83 +73,40 @@ class PeerProcess {
 
  private:
   Task<absl::Status> Main();
-  Task<absl::Status> Train();
-  absl::Status OpenDevice();
-  absl::Status MakeGameFor(int shard);
-  absl::Status Prepare();
-  absl::Status Listen();
   Task<absl::Status> Register();
-  absl::StatusOr<std::vector<uint64_t>> WholeCheckpoints() const;
-  // Noise, and the ledger in `folder`, of a run that learns from votes
-  // (peer_voting.cc).
-  absl::StatusOr<VotingParts> OpenVoting(const std::string& folder);
-  TopologyClientOptions Registration() const;
-  void ListenToService();
+  Task<absl::Status> Train();
+  Task<absl::Status> Finish();
+  absl::Status Prepare();
+  absl::Status OpenDevice();
+  // Makes game and local step of the id that the process has by now.
+  absl::Status MakeGame();
+  absl::Status Listen();
   void PrepareNccl();
+  TopologyClientOptions ClientOptions() const;
+  absl::Status OpenFolder(const std::string& folder);
   absl::Status MakePeer();
-  // Returns whether this process was asked to stop or leave: before the service
-  // knows of this peer, nobody else has to learn it.
-  bool ToEnd() const {
-    return stop_requested_ || leave_by_ != absl::InfiniteFuture();
-  }
-  // The decisions to repeat, or the file of those made (peer_decisions.cc).
-  absl::Status OpenDecisions(const std::string& folder);
-  // Log and events (peer_reports.cc).
-  //
-  // Warns if fewer connections have room than there may be.
-  void WarnOfRoom(size_t room) const;
-  // Writes into events.jsonl, once there is one.
-  void Report(EventKind kind, const std::string& detail, uint64_t times = 1);
-  void ReportAndLog(EventKind kind, const std::string& detail);
-  // Reports a refusal by this peer in events.jsonl.
-  void NoteRefused(EventKind kind, PeerId from, const absl::Status& why);
-  // Reports files that cannot be read again, and each minute that nothing is
-  // encrypted.
-  void CheckTrust();
-  // A line for the log of this process.
-  void Log(const std::string& line) const;
 
-  std::string trust_problem_;
-  absl::Time reminds_at_ = absl::InfinitePast();
   const PeerProcessOptions options_;
   const uint64_t boot_id_;
+  uint64_t id_;
   RealLoop loop_;
+  ProcessReports reports_;
+  TrustWatch trust_;
   Waiter waiter_;
   ThreadCompute compute_;
   std::unique_ptr<PeerDevice> device_;
   std::unique_ptr<Game> game_;
   std::unique_ptr<LocalStep> step_;
-  EventTally events_;  // of this process
-  std::unique_ptr<JsonlSink> sink_;
-  std::unique_ptr<CountingSink> counting_;  // into sink_
-  std::unique_ptr<TellingSink> telling_;    // into counting_
   std::unique_ptr<CheckpointStore> checkpoints_;
   // They use what is above, and end before it.
   ThreadCompute disk_, scores_;
-  std::optional<FileLock> ledger_lock_;
-  std::unique_ptr<PrivacyLedger> ledger_;  // of a student
-  std::unique_ptr<Transport> transport_;
-  NcclTransport* nccl_ = nullptr;  // transport_, if it uses NCCL
-  // Of a centralized run whose peers NCCL may join; or null.
-  std::unique_ptr<NcclSum> fabric_;
-  int port_ = 0;  // of the transport; 0: none
-  std::unique_ptr<Membership> membership_;
-  TopologyClient* client_ = nullptr;  // membership_ by its own type
-  std::unique_ptr<DecisionLog> decision_log_;
-  Decisions decisions_;
+  VotingFiles voting_;
+  DecisionsFile decisions_;
+  ServiceRegistration registration_;
+  ProcessTransport transport_;
   std::unique_ptr<Peer> peer_;
-  uint64_t id_ = 0;
-  bool stop_requested_ = false;
   absl::Time leave_by_ = absl::InfiniteFuture();
-  absl::Status refused_;
-  absl::Time refused_until_ = absl::InfiniteFuture();  // it ends by then
   bool cut_short_ = false;
-  struct Refusals {
-    uint64_t seen = 0;
-    Throttle told;
-  };
-  std::map<std::pair<std::string_view, PeerId>, Refusals> refusals_;
-  ConnectionProblems problems_;
   Task<absl::Status> main_;
 };
 

@@ -39,7 +39,7 @@ MAY_ASK_DATE = [
     "runtime/base/real_loop.cc",  # read once, then the monotonic clock
     "runtime/identity/",  # the validity of certificates
     "runtime/cli/certs.cc",
-    "runtime/daemon/peer_reports.cc",  # a log's line
+    "runtime/daemon/process_reports.cc",  # a log's line
     "runtime/service/main.cc",
 ]
 CHANGED_BY_TORCH = re.compile(r"^(google/protobuf|proto)/")

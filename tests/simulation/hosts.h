@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "tests/simulation/fault_swarm.h"
 #include "tests/simulation/sim_process.h"
+#include "tests/simulation/sim_world.h"
 #include "topology/fleet/fleet.h"
 
 namespace gossamer::simulation {

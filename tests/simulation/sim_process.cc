@@ -29,6 +29,11 @@ constexpr int kRoundsToLeave = 100;
 // (Health::kMostInARow).
 constexpr int kMostSpoils = 3;
 constexpr float kLargestParameter = 1e6f;
+// The liveness limit on a clock that is off, as a factor.
+constexpr double kLongestWait = 1.1;
+// A state has no more than so many vectors, with names and numbers around them.
+constexpr size_t kVectorsOfAState = 8;
+constexpr size_t kAround = 8192;
 
 // COLD's dual goes on pushing while a calm game stands still, so parameters may
 // grow.
@@ -63,15 +68,16 @@ class SimProcess::Compute final : public ComputeEngine {
 
   void Run(EventLoop::Callback work, EventLoop::Callback done) override {
     // The extrapolation of chebyshev is neither a step nor a correction.
-    if (process_->world_.scenario.chebyshev) process_->watch_->Accept();
-    if (!process_->crash_.dead() && !process_->watch_->Same()) {
+    if (process_->world_.scenario.chebyshev)
+      process_->parameter_watch_->Accept();
+    if (!process_->crash_.dead() && !process_->parameter_watch_->Same()) {
       process_->Violation(
           "parameters changed by something but steps and corrections");
     }
     compute_.Run(
         [this, work = std::move(work)]() mutable {
           std::move(work)();
-          process_->watch_->Accept();
+          process_->parameter_watch_->Accept();
         },
         std::move(done));
   }
@@ -92,11 +98,11 @@ struct SimProcess::Observer final : public CorrectionObserver {
     if (process->crash_.dead()) return;
     const PeerId self = process->machine_.id;
     const Edge& edge = *process->edge(other);
-    const uint64_t hash =
-        process->watch_->Correct(edge.side().codec(), id, mine, theirs, c,
-                                 HostSpan(difference), other < self);
-    if (process->world_.scenario.chebyshev) process->watch_->Accept();
-    if (!process->watch_->Same()) {
+    const uint64_t hash = process->parameter_watch_->Correct(
+        edge.side().codec(), id, mine, theirs, c, HostSpan(difference),
+        other < self);
+    if (process->world_.scenario.chebyshev) process->parameter_watch_->Accept();
+    if (!process->parameter_watch_->Same()) {
       process->Violation(absl::StrFormat(
           "the correction with peer %d of round %d is not what was added",
           other.value, RoundOf(id)));
@@ -123,7 +129,11 @@ SimProcess::SimProcess(SimWorld& world, SimMachine& machine, bool resume)
       resume_(resume),
       loop_(&world.loop),
       waiter_(&loop_),
-      files_(&machine.disk, &crash_, &world.disk_errors, key_.Fold("disk")) {
+      files_(&machine.disk, &crash_, &world.disk_errors, key_.Fold("disk")),
+      checkpoint_watch_(&machine, &crash_, key_, world.ledger,
+                        [this](const std::string& what) { Violation(what); }),
+      view_watch_(world.views,
+                  [this](const std::string& what) { Violation(what); }) {
   const Scenario& s = world_.scenario;
   const auto within = [](double u, double most) { return most * (2 * u - 1); };
   loop_.SetClock(absl::Seconds(within(key_.Uniform(0), s.swarm.clock_jump)),
@@ -132,7 +142,12 @@ SimProcess::SimProcess(SimWorld& world, SimMachine& machine, bool resume)
   game_ = std::make_unique<CalmingGame>(MakeGame(s, rank), &world_.calm);
   step_ = *LocalStep::Create(
       {.generator = s.optimizer, .discriminator = s.optimizer}, game_.get());
-  watch_ = std::make_unique<ParameterWatch>(game_->parameters());
+  parameter_watch_ = std::make_unique<ParameterWatch>(game_->parameters());
+  edge_watch_ = std::make_unique<EdgeWatch>(
+      machine_.id,
+      EdgeLimits{.parameters = game_->parameters().size_bytes(),
+                 .replicas = ReplicaMemory()},
+      world_.ledger, [this](const std::string& what) { Violation(what); });
   compute_ = std::make_unique<Compute>(
       this,
       VirtualCompute::Around(key_.Fold("duration"),
@@ -144,7 +159,7 @@ SimProcess::SimProcess(SimWorld& world, SimMachine& machine, bool resume)
   transport_ = std::make_unique<MortalTransport>(MakeTransport(), &crash_);
   world_.tell(machine_.id, absl::StrCat("starts process ", number_));
   world_.ledger.Begin(machine_.id, number_);
-  CheckSaved();
+  checkpoint_watch_.CheckSaved();
   loop_.Post([this] { main_ = Main(); });
 }
 
@@ -219,7 +234,8 @@ Task<absl::Status> SimProcess::Register() {
   o.layout_fingerprint = game_->layout().fingerprint();
   o.configuration_hash = kConfiguration;
   if (resume_) {
-    o.checkpoint_rounds = CheckpointStore(kCheckpoints, 1, files_).Rounds();
+    o.checkpoint_rounds =
+        CheckpointStore(SimMachine::kCheckpoints, 1, files_).Rounds();
   }
   client_ = std::make_unique<TopologyClient>(
       std::move(o), &loop_, world_.service.Connect(&loop_, &crash_));
@@ -253,7 +269,8 @@ uint64_t SimProcess::NewEpoch() const {
                    key_.Fold("boot").Bits(0) >> 1);
 }
 
-// The memory for the replicas of `replica_edges`, two vectors each.
+// The memory for the replicas of `replica_edges`, two vectors each; 0: no
+// limit.
 uint64_t SimProcess::ReplicaMemory() const {
   return static_cast<uint64_t>(world_.scenario.replica_edges) * 2 *
          game_->parameters().size_bytes();
@@ -261,7 +278,7 @@ uint64_t SimProcess::ReplicaMemory() const {
 
 absl::Status SimProcess::MakePeer() {
   const Scenario& s = world_.scenario;
-  checkpoints_ = std::make_unique<CheckpointStore>(kCheckpoints,
+  checkpoints_ = std::make_unique<CheckpointStore>(SimMachine::kCheckpoints,
                                                    s.checkpoints_kept, files_);
   PeerSpec spec;
   spec.self = machine_.id;
@@ -309,7 +326,7 @@ absl::Status SimProcess::MakePeer() {
   peer_->neighborhood().AddObservers([this](PeerId other) {
     auto& observer = observers_[other];
     // The edge was made again, for example with the codec of the other end.
-    if (observer != nullptr) excused_.insert(other);
+    if (observer != nullptr) edge_watch_->ExcuseReplica(other);
     observer = std::make_unique<Observer>(this, other);
     return observer.get();
   });
@@ -333,7 +350,7 @@ Task<absl::Status> SimProcess::Main() {
 void SimProcess::OnRound(const RoundMetrics& metrics) {
   if (crash_.dead()) return;
   ++machine_.rounds_done;
-  CheckReplicas();
+  edge_watch_->CheckReplicas(peer_->neighborhood(), view());
   world_.note(metrics.round);
   const StopState stop = client_->stop();
   if (stop.committed && client_->acknowledged_stop() == stop.round &&
@@ -350,9 +367,8 @@ void SimProcess::BeginIncarnation() {
   world_.ledger.Crash(machine_.id, number_);
   number_ = ++machine_.lives;
   world_.ledger.Begin(machine_.id, number_);
-  seen_.clear();
-  seen_view_.epoch = 0;
-  views_.clear();
+  edge_watch_->BeginIncarnation();
+  view_watch_.BeginIncarnation();
 }
 
 void SimProcess::OnEvent(const Event& event) {
@@ -365,41 +381,66 @@ void SimProcess::OnEvent(const Event& event) {
   if (sick && spoilt_) return;
   if (event.kind == "outside" || event.kind == "spoilt") {
     BeginIncarnation();
-  } else if (event.kind == "left") {
-    machine_.unsaved.insert(number_);
   } else if (event.kind == "left_late") {
     if (world_.scenario.polite) Violation(event.detail);
     world_.ledger.Crash(machine_.id, number_);
   } else if (event.kind == "state_offered") {
-    NoteGiven();
+    world_.given.Give(parameters());
   } else if (event.kind == "state_received") {
-    watch_->Accept();
-    CheckReceived();
+    parameter_watch_->Accept();
+    const std::string wrong = world_.given.Check(parameters());
+    if (!wrong.empty()) Violation(wrong);
     spoilt_ = false;
-  } else if (event.kind == "checkpoint") {
-    machine_.saved_round = std::stoull(event.detail.substr(6));
-    machine_.unsaved.erase(number_);
-  } else if (event.kind == "checkpoint_failed") {
-    machine_.unsaved.insert(number_);
-    if (event.round < machine_.saved_round) {
-      machine_.saved_round = 0;  // its past may have been set aside
-    }
-  } else if (event.kind == "checkpoint_aside") {
-    CheckSetAside(event.detail);
   } else if (event.kind == "resumed") {
-    watch_->Accept();
-    machine_.saved_round = std::min(machine_.saved_round, event.round);
-    NotePast(event.round);
-    // A service with an old disk admits again a peer that has left, or whose
-    // last checkpoint is missing.  Its saved state lacks the exchanges that
-    // others have completed with it since.
-    for (const uint64_t process : std::exchange(machine_.unsaved, {})) {
-      world_.ledger.Crash(machine_.id, process);
+    parameter_watch_->Accept();
+    for (const PeerId other : checkpoint_watch_.Restored(event.round)) {
+      edge_watch_->ExcuseReplica(other);
     }
   } else if (event.kind == "edge_refused" || event.kind == "edge_closed" ||
              sick || (event.kind == "not_settled" && world_.calm)) {
     Violation(what);
+  } else {
+    checkpoint_watch_.OnEvent(event, number_);
   }
+}
+
+void SimProcess::Check() {
+  if (!peer_ || crash_.dead()) return;
+  if (peer_->next_look() >
+      loop_.Now() + kLongestWait * world_.scenario.LivenessLimit()) {
+    Violation("it waits without a deadline");
+  }
+  // The bound is four states: one that is given, one that comes, and two that
+  // have come.
+  if (peer_->state_bytes() >
+      4 * (kVectorsOfAState * game_->parameters().size_bytes() + kAround)) {
+    Violation(absl::StrCat("holds ", peer_->state_bytes(), " bytes of states"));
+  }
+  const ViewWatch::Taken taken = view_watch_.Check(view(), client_->took_up());
+  if (taken == ViewWatch::Taken::kFirst)
+    checkpoint_watch_.BeginAt(view().resume_round);
+  if (taken != ViewWatch::Taken::kNone) edge_watch_->ExcuseReplicas();
+  edge_watch_->Check(peer_->neighborhood(), transport_->TakeHeard());
+}
+
+void SimProcess::ReportEdges() {
+  if (!peer_) return;
+  peer_->neighborhood().VisitEdges([this](const Edge& edge) {
+    const auto& s = edge.state();
+    world_.tell(
+        machine_.id,
+        absl::StrFormat("round %d: edge to peer %d: decided %d.%d heard %d.%d "
+                        "done %d.%d peer_done %d.%d told %d.%d, %d mine, %d "
+                        "theirs, epoch %d peer_epoch %d%s%s%s",
+                        round(), edge.other().value, RoundOf(s.decided),
+                        s.decided % kMaxPhases, RoundOf(s.heard),
+                        s.heard % kMaxPhases, RoundOf(s.done),
+                        s.done % kMaxPhases, RoundOf(s.peer_done),
+                        s.peer_done % kMaxPhases, RoundOf(s.told),
+                        s.told % kMaxPhases, s.mine.size(), s.theirs.size(),
+                        s.epoch, s.peer_epoch, s.connected ? " connected" : "",
+                        s.ready ? " ready" : "", s.owes ? " owes" : ""));
+  });
 }
 
 void SimProcess::Spoil() {
@@ -410,7 +451,7 @@ void SimProcess::Spoil() {
   game_->parameters()[0] = spoils_ % 2 != 0 || MayGrow(world_.scenario)
                                ? std::numeric_limits<float>::quiet_NaN()
                                : 10 * kLargestParameter;
-  watch_->Accept();
+  parameter_watch_->Accept();
 }
 
 void SimProcess::Leave(std::optional<absl::Duration> limit) {

@@ -1,21 +1,19 @@
 // One process of a peer in virtual time: the parts of peer_process.h on a
-// simulated network, disk and service, with checks of everything it does.
+// simulated network, disk and service, and the watches that check them.
 //
-// It registers, trains and leaves as gossamer-peer does.  Of faults it knows
-// only where it dies, and it knows nothing of other peers.
+// It registers, trains and leaves as gossamer-peer does, and hands each event
+// to the watches that it concerns.  Of faults it knows only where it dies, and
+// it knows nothing of other peers.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_SIM_PROCESS_H_
 #define GOSSAMER_TESTS_SIMULATION_SIM_PROCESS_H_
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,60 +26,18 @@
 #include "runtime/sim/sim_service.h"
 #include "runtime/sim/virtual_loop.h"
 #include "runtime/transport/nccl/nccl_transport.h"
-#include "tests/simulation/correction_ledger.h"
+#include "tests/simulation/checkpoint_watch.h"
+#include "tests/simulation/edge_watch.h"
 #include "tests/simulation/memory_disk.h"
 #include "tests/simulation/parameter_watch.h"
-#include "tests/simulation/scenario.h"
+#include "tests/simulation/sim_world.h"
+#include "tests/simulation/view_watch.h"
 #include "tests/testing/fake_nccl.h"
 
 namespace gossamer::simulation {
 
-// The views of living peers, by generation and epoch.  A service whose clock is
-// wrong may number its views as an earlier one did, if neither its old disk nor
-// any living peer knows of those: therefore the pointers are weak.
-using KnownViews =
-    std::map<std::pair<uint64_t, uint64_t>, std::weak_ptr<const View>>;
-
-// The state that all processes of a simulation share.
-struct SimWorld {
-  const Scenario& scenario;
-  VirtualLoop& loop;
-  SimNetwork& network;
-  SimService& service;
-  FakeNccl& nccl;
-  CorrectionLedger& ledger;
-  const std::shared_ptr<const Codec>& codec;
-  const DiskSession::Errors& disk_errors;
-  KnownViews& views;
-  const bool& calm;  // nothing but mixing moves parameters
-  // Least and largest value of each parameter in the states that members gave.
-  std::vector<std::pair<float, float>>& given;
-  // Reports a violation of an invariant.
-  std::function<void(const std::string&)> violation;
-  // Writes a line of a peer to the trace.
-  std::function<void(PeerId, const std::string& what)> tell;
-  // Folds a value into the trace's hash.
-  std::function<void(uint64_t)> note;
-};
-
-// The state of a machine, which outlives its processes.
-struct SimMachine {
-  PeerId id;
-  MemoryDisk disk;
-  uint64_t lives = 0;
-  // Round of the newest checkpoint that was reported as saved and not given up.
-  uint64_t saved_round = 0;
-  // Incarnations that ended well and left no record to the next: they have left
-  // the fleet, or the disk did not take their last checkpoint.
-  std::set<uint64_t> unsaved;
-  uint64_t rounds_done = 0;    // peer-rounds, over all processes
-  std::vector<float> last;     // parameters at the end of the last process
-  std::vector<float> brought;  // MixingHooks::Added, without resting edges
-};
-
 class SimProcess final : private MetricsSink {
  public:
-  static constexpr char kCheckpoints[] = "checkpoints";
   // Both outlive it.  It starts at once; `resume` is as --resume.
   SimProcess(SimWorld& world, SimMachine& machine, bool resume);
   ~SimProcess() override;
@@ -123,7 +79,7 @@ class SimProcess final : private MetricsSink {
     return peer_ ? peer_->neighborhood().edge(other) : nullptr;
   }
 
-  // Checks the invariants of its edges; called after each of its events.
+  // Checks its invariants; called after each of its events.
   void Check();
   // Writes the state of its edges to the trace.
   void ReportEdges();
@@ -131,32 +87,15 @@ class SimProcess final : private MetricsSink {
  private:
   class Compute;
   struct Observer;
-  struct Seen {  // of an edge, at the last check
-    uint64_t epoch = 0, peer_epoch = 0;
-    ExchangeId decided = 0, heard = 0, done = 0, peer_done = 0;
-    int mine = 0, theirs = 0;
-    friend bool operator==(const Seen&, const Seen&) = default;
-  };
 
   Task<absl::Status> Main();
   Task<absl::Status> Register();
   absl::Status MakePeer();
   std::unique_ptr<Transport> MakeTransport();
   uint64_t NewEpoch() const;
-  std::vector<float> Brought();
-  DiskSession SoundDisk();
-  void CheckEdges();
-  void CheckEdge(const Edge& edge, Seen& seen);
-  void CheckMemory(const Edge& edge);
-  void CheckReplicas();
   uint64_t ReplicaMemory() const;
-  void CheckView();
-  void NoteGiven();
-  void CheckReceived();
   std::string Address() const;
-  void CheckSaved();
-  void CheckSetAside(const std::string& told);
-  void NotePast(uint64_t round);
+  std::vector<float> Brought();
   void BeginIncarnation();
   void Violation(const std::string& what);
   void OnRound(const RoundMetrics& metrics) override;
@@ -173,7 +112,10 @@ class SimProcess final : private MetricsSink {
   DiskSession files_;
   std::unique_ptr<Game> game_;
   std::unique_ptr<LocalStep> step_;
-  std::unique_ptr<ParameterWatch> watch_;
+  std::unique_ptr<ParameterWatch> parameter_watch_;
+  std::unique_ptr<EdgeWatch> edge_watch_;
+  CheckpointWatch checkpoint_watch_;
+  ViewWatch view_watch_;
   std::unique_ptr<Compute> compute_;
   std::unique_ptr<VirtualCompute> disk_;
   std::unique_ptr<CheckpointStore> checkpoints_;
@@ -188,11 +130,6 @@ class SimProcess final : private MetricsSink {
   bool spoilt_ = false;  // and not healed yet
   bool missed_end_ = false;
   int spoils_ = 0;
-  std::map<PeerId, Seen> seen_;
-  std::set<PeerId> excused_;  // edges whose codec this view has not chosen
-  View seen_view_;
-  // All since its incarnation began.
-  std::vector<std::shared_ptr<const View>> views_;
   Task<absl::Status> main_;
 };
 

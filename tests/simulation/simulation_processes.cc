@@ -58,7 +58,7 @@ void Simulation::Bury(SimHost& host) {
   }
   const RngKey rot = key_.Fold("rot").Fold(machine.id.value).Fold(process);
   if (disk_errors_.write > 0 && rot.Uniform(0) < kRot &&
-      machine.disk.Damage(SimProcess::kCheckpoints, rot.Fold("where"))) {
+      machine.disk.Damage(SimMachine::kCheckpoints, rot.Fold("where"))) {
     ++outcome_.faults["damaged_files"];
     machine.saved_round = 0;
   }

@@ -24,10 +24,13 @@
 #include "tests/simulation/correction_ledger.h"
 #include "tests/simulation/fault_counts.h"
 #include "tests/simulation/fault_swarm.h"
+#include "tests/simulation/given_states.h"
 #include "tests/simulation/hosts.h"
 #include "tests/simulation/memory_disk.h"
 #include "tests/simulation/sim_process.h"
+#include "tests/simulation/sim_world.h"
 #include "tests/simulation/simulation.h"
+#include "tests/simulation/view_watch.h"
 #include "tests/testing/fake_nccl.h"
 
 namespace gossamer::simulation {
@@ -79,7 +82,7 @@ class Simulation {
   DiskSession::Errors disk_errors_;
   KnownViews views_;
   bool calm_ = false;
-  std::vector<std::pair<float, float>> given_;
+  GivenStates given_;
   SimWorld world_;
   std::vector<SimHost> hosts_;
   std::unique_ptr<FaultSwarm> swarm_;

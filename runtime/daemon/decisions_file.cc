@@ -1,4 +1,4 @@
-// The file of the decisions that a peer process makes by the clock.
+#include "runtime/daemon/decisions_file.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "algorithms/base/status_macros.h"
-#include "runtime/daemon/peer_process.h"
 
 namespace gossamer {
 namespace {
@@ -74,48 +73,52 @@ std::vector<std::string> KeepUnder(uint64_t limit,
   return removed;
 }
 
+absl::StatusOr<Decisions> ReadDecisions(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--replay ", path,
+        ": cannot be read; peers keep theirs in peer-N/decisions.log"));
+  }
+  absl::StatusOr<Decisions> decisions = Decisions::Replay(text.str());
+  if (decisions.ok()) return decisions;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--replay ", path, ": ", decisions.status().message()));
+}
+
 }  // namespace
 
-absl::Status PeerProcess::OpenDecisions(const std::string& folder) {
-  if (!options_.replay.empty()) {
-    std::ifstream file(options_.replay);
-    std::stringstream text;
-    text << file.rdbuf();
-    if (!file) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--replay ", options_.replay,
-          ": cannot be read; peers keep theirs in peer-N/decisions.log"));
-    }
-    absl::StatusOr<Decisions> decisions = Decisions::Replay(text.str());
-    if (!decisions.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--replay ", options_.replay, ": ", decisions.status().message()));
-    }
+absl::StatusOr<DecisionsFile> OpenDecisions(
+    const DecisionsFileOptions& options,
+    std::function<void(const std::string& line)> report) {
+  DecisionsFile file;
+  if (!options.replay.empty()) {
     // A replay keeps no log of its own: it would be the one that it repeats.
-    decisions_ = *std::move(decisions);
-    return absl::OkStatus();
+    GOSSAMER_ASSIGN_OR_RETURN(file.decisions, ReadDecisions(options.replay));
+    return file;
   }
-  const auto limit = static_cast<LogLimit>(1e6 * options_.log_limit);
-  // A process that resumes has a file of its own, named by its beginning.
   const std::string own =
-      options_.resume ? absl::StrCat(folder, "/decisions-",
-                                     absl::ToUnixSeconds(loop_.Now()), ".log")
-                      : folder + "/decisions.log";
-  if (limit != 0) {
+      options.resume ? absl::StrCat(options.folder, "/decisions-",
+                                    absl::ToUnixSeconds(options.now), ".log")
+                     : options.folder + "/decisions.log";
+  if (options.limit != 0) {
     for (const std::string& removed :
-         KeepUnder(limit, FindEarlierDecisions(folder, own))) {
-      Log(absl::StrCat("decisions: ", removed,
-                       " of an earlier process is removed (--log-limit)"));
+         KeepUnder(options.limit, FindEarlierDecisions(options.folder, own))) {
+      report(absl::StrCat("decisions: ", removed,
+                          " of an earlier process is removed (--log-limit)"));
     }
   }
   GOSSAMER_ASSIGN_OR_RETURN(
-      decision_log_,
-      DecisionLog::Open(own, limit, [this](const absl::Status& why) {
-        Log(absl::StrCat("decisions: ", why.message()));
-      }));
-  decisions_ =
-      Decisions([this](const std::string& line) { decision_log_->Add(line); });
-  return absl::OkStatus();
+      file.log,
+      DecisionLog::Open(own, options.limit,
+                        [report = std::move(report)](const absl::Status& why) {
+                          report(absl::StrCat("decisions: ", why.message()));
+                        }));
+  file.decisions = Decisions(
+      [log = file.log.get()](const std::string& line) { log->Add(line); });
+  return file;
 }
 
 }  // namespace gossamer
