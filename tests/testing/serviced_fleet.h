@@ -22,6 +22,7 @@
 #include "runtime/sim/sim_service.h"
 #include "runtime/sim/virtual_loop.h"
 #include "tests/simulation/correction_ledger.h"
+#include "tests/simulation/given_states.h"
 #include "tests/simulation/hosts.h"
 #include "tests/simulation/scenario.h"
 #include "tests/simulation/sim_process.h"
@@ -98,7 +99,7 @@ class ServicedFleet {
   const simulation::DiskSession::Errors disk_errors_;
   simulation::KnownViews views_;
   bool calm_ = false;
-  std::vector<std::pair<float, float>> given_;
+  simulation::GivenStates given_;
   std::string violation_;
   std::vector<std::string> told_;
   simulation::SimWorld world_;

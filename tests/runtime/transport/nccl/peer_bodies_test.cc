@@ -1,5 +1,5 @@
-// What two ends say about a body: when they agree, when they decline, and that
-// each body goes by one way.
+// The agreement of two ends about a body: when they agree, when one declines,
+// and that each body goes by one way.
 
 #include "runtime/transport/nccl/peer_bodies.h"
 
