@@ -111,7 +111,7 @@ absl::StatusOr<GanGame::Outcome> GanGame::Step(Players players, RngKey key) {
       [&] { return torch_.Capture(work); }));
   if (queue().on_host()) {
     const std::span<const float> losses = HostSpan(losses_.span());
-    return Outcome{{.generator = losses[0], .discriminator = losses[1]}};
+    return Outcome{{losses[0], losses[1]}};
   }
   outside_.Clear();
   queue().Run(&DeviceKernels::all_within, std::numeric_limits<float>::max(),
@@ -122,7 +122,7 @@ absl::StatusOr<GanGame::Outcome> GanGame::Step(Players players, RngKey key) {
   if (expected_) feed_.Expect(*std::exchange(expected_, std::nullopt));
   GOSSAMER_RETURN_IF_ERROR(queue().Wait());
   GOSSAMER_RETURN_IF_ERROR(torch_.TakeLateError());
-  return Outcome{{.generator = losses[0], .discriminator = losses[1]},
+  return Outcome{{losses[0], losses[1]},
                  outside[0] == 0};
 }
 
@@ -142,18 +142,18 @@ absl::Status GanGame::CheckFinite(Players players,
       if (!std::isfinite(gradients[i])) {
         return absl::DataLossError(absl::StrCat(
             "the gradient of ", layout_.At(begin + i).name,
-            " is not finite (losses: ", losses.generator, " generator, ",
-            losses.discriminator, " discriminator)"));
+            " is not finite (losses: ", losses[0], " generator, ",
+            losses[1], " discriminator)"));
       }
     }
   }
-  if (!std::isfinite(losses.discriminator)) {
+  if (!std::isfinite(losses[1])) {
     return absl::DataLossError(
-        absl::StrCat("the discriminator's loss is ", losses.discriminator));
+        absl::StrCat("the discriminator's loss is ", losses[1]));
   }
-  if (both && !std::isfinite(losses.generator)) {
+  if (both && !std::isfinite(losses[0])) {
     return absl::DataLossError(
-        absl::StrCat("the generator's loss is ", losses.generator));
+        absl::StrCat("the generator's loss is ", losses[0]));
   }
   return absl::OkStatus();
 }

@@ -22,11 +22,9 @@
 
 namespace gossamer {
 
-// Each player's own loss, at the point and on the batch of one call.
-struct Losses {
-  double generator = 0;
-  double discriminator = 0;
-};
+// Each player's own loss by its number (Player), at the point and on the batch
+// of one call; fewer, if a game does not say the rest.
+using Losses = std::vector<double>;
 
 class Student;
 class TeacherGroup;

@@ -138,7 +138,7 @@ absl::StatusOr<Losses> SaddleGame::Gradient(Players players, RngKey key) {
   std::copy(gradient.begin() + first, gradient.end(),
             gradients_.begin() + first);
   // A zero-sum game: each player descends its own loss.
-  return Losses{.generator = value, .discriminator = -value};
+  return Losses{value, -value};
 }
 
 double SaddleGame::DistanceToSolution(std::span<const float> x) const {

@@ -112,7 +112,7 @@ absl::StatusOr<Losses> SyntheticGame::Gradient(Players players, RngKey key) {
   } else {
     for (size_t i = 0; i < half; ++i) dv[i] = y(i) - x(i);
   }
-  return Losses{.generator = value, .discriminator = -value};
+  return Losses{value, -value};
 }
 
 absl::StatusOr<double> SyntheticGame::Score(std::span<const float> generator,

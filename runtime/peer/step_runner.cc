@@ -43,8 +43,9 @@ void StepRunner::LocalSteps(int rank) {
 void StepRunner::NoteStep(const absl::StatusOr<Losses>& losses) {
   health_->NoteStep(losses.ok());
   if (losses.ok()) {
-    reporter_->metrics().generator_loss = losses->generator;
-    reporter_->metrics().discriminator_loss = losses->discriminator;
+    RoundMetrics& metrics = reporter_->metrics();
+    if (!losses->empty()) metrics.generator_loss = (*losses)[0];
+    if (losses->size() > 1) metrics.discriminator_loss = (*losses)[1];
     return;
   }
   // This runs on the compute engine, and sinks belong to the loop.

@@ -119,7 +119,7 @@ int Play(const Settings& s) {
         round, std::string(look.score_name()).c_str(), score.value_or(-1),
         look.Score(peers[0].game->parameters().first(split), RngKey(7))
             .value_or(-1),
-        look.score_basis().c_str(), losses.generator, losses.discriminator,
+        look.score_basis().c_str(), losses[0], losses[1],
         training);
     std::fflush(stdout);
     if (!s.out.empty()) {

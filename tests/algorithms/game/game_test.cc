@@ -68,7 +68,7 @@ void ExpectGradientsOfLosses(SaddleGame& game) {
     const auto loss = [&](float value) {
       x[i] = value;
       const Losses losses = game.Gradient(Players::kBoth, kNoKey).value();
-      return i < half ? losses.generator : losses.discriminator;
+      return i < half ? losses[0] : losses[1];
     };
     const float above = at + 0.25f, below = at - 0.25f;
     const double slope = (loss(above) - loss(below)) / (above - below);

@@ -45,8 +45,8 @@ TEST(SyntheticGameTest, GradientIsThatOfItsFormula) {
       }
       value += 0.5 * u * u + u * v - 0.5 * v * v;
     }
-    EXPECT_NEAR(losses->generator, value, 1e-3);
-    EXPECT_EQ(losses->discriminator, -losses->generator);
+    EXPECT_NEAR((*losses)[0], value, 1e-3);
+    EXPECT_EQ((*losses)[1], -(*losses)[0]);
   }
 }
 
