@@ -184,6 +184,10 @@ void TopologyClient::SendRegister() {
   // A service with an old disk learns from these that a run is under way.
   request.set_trains(view_.epoch != 0);
   request.set_layout_fingerprint(options_.layout_fingerprint);
+  if (options_.layout.size() <= kMaxLayoutBytes) {
+    request.set_layout(options_.layout);
+  }
+  request.set_first_values(options_.first_values);
   request.set_configuration_hash(options_.configuration_hash);
   request.set_auto_overlap(options_.auto_overlap);
   for (uint64_t round : options_.checkpoint_rounds) {

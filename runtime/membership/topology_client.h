@@ -51,6 +51,8 @@ struct TopologyClientOptions {
   std::string address;  // host:port that neighbours dial
   std::string device = {};  // Member::device
   uint64_t layout_fingerprint = 0;
+  std::string layout = {};    // ParameterLayout::Text()
+  uint64_t first_values = 0;  // Registration::first_values
   uint64_t configuration_hash = 0;
   bool auto_overlap = false;  // Registration::auto_overlap
   std::vector<uint64_t> checkpoint_rounds;

@@ -67,6 +67,8 @@ Registration RegistrationOf(const wire::RegisterRequest& request) {
   r.address = request.address();
   r.device = request.device();
   r.layout_fingerprint = request.layout_fingerprint();
+  r.layout = request.layout();
+  r.first_values = request.first_values();
   r.configuration_hash = request.configuration_hash();
   r.auto_overlap = request.auto_overlap();
   r.checkpoint_rounds.assign(request.checkpoint_rounds().begin(),

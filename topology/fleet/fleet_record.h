@@ -128,6 +128,8 @@ struct Registration {
   std::string address;
   std::string device = {};  // Member::device
   uint64_t layout_fingerprint = 0;
+  std::string layout = {};    // ParameterLayout::Text(); may be empty
+  uint64_t first_values = 0;  // a hash of the parameters as it begins; or 0
   uint64_t configuration_hash = 0;
   bool auto_overlap = false;  // it takes the overlap that views state
   std::vector<uint64_t> checkpoint_rounds;

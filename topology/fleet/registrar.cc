@@ -1,9 +1,11 @@
 #include "topology/fleet/registrar.h"
 
 #include <cstdint>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "algorithms/base/parameter_layout.h"
 #include "topology/fleet/protocol.h"
 
 namespace gossamer {
@@ -58,10 +60,25 @@ absl::Status Registrar::Check(const Registration& r, bool first) const {
         "mixing.overlap_steps=auto");
   }
   if (!first && r.layout_fingerprint != roster_.layout_fingerprint()) {
+    std::string difference;
+    if (!r.layout.empty() && !roster_.layout().empty()) {
+      difference = ": " + FirstDifference(r.layout, roster_.layout(),
+                                          "the run's first peer");
+    }
     return absl::FailedPreconditionError(absl::StrFormat(
         "the peer's parameter layout %016x is not the run's %016x; it has "
-        "another model, width or version",
-        r.layout_fingerprint, roster_.layout_fingerprint()));
+        "another model, width or version%s",
+        r.layout_fingerprint, roster_.layout_fingerprint(), difference));
+  }
+  // Networks that begin apart have a mean that is no network.
+  if (!first && !views_.assembled() && r.checkpoint_rounds.empty() &&
+      r.first_values != 0 && roster_.first_values() != 0 &&
+      r.first_values != roster_.first_values()) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the peer begins with other parameters (%016x) than the run's first "
+        "peer (%016x), and all must begin with the same: seed the generator of "
+        "random numbers, the same at all peers, before the networks are made",
+        r.first_values, roster_.first_values()));
   }
   return absl::OkStatus();
 }

@@ -95,6 +95,8 @@ PeerId Roster::AssignId(const Registration& r) const {
 void Roster::TakeRunOf(const Registration& r) {
   record_.configuration_hash = r.configuration_hash;
   record_.layout_fingerprint = r.layout_fingerprint;
+  layout_ = r.layout;
+  first_values_ = r.first_values;
 }
 
 void Roster::Hear(const FleetHeartbeat& heartbeat, const MemberRecord& member,

@@ -49,6 +49,10 @@ class Roster {
 
   uint64_t configuration_hash() const { return record_.configuration_hash; }
   uint64_t layout_fingerprint() const { return record_.layout_fingerprint; }
+  // Of the peer that the run is of, if this incarnation of the service has
+  // heard of it: Registration::layout and first_values.
+  const std::string& layout() const { return layout_; }
+  uint64_t first_values() const { return first_values_; }
   // All peers of the run are configured as this one.
   void TakeRunOf(const Registration& r);
 
@@ -87,6 +91,10 @@ class Roster {
   absl::Time started_, leases_from_;  // leases count from the latter on
   absl::Time ticked_ = absl::InfiniteFuture();
   uint64_t version_ = 1;
+  // Only messages depend on the first, and only the beginning on the second, so
+  // neither is in the record.
+  std::string layout_;
+  uint64_t first_values_ = 0;
 };
 
 }  // namespace gossamer

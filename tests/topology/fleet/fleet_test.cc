@@ -126,6 +126,35 @@ TEST_F(FleetTest, RegisteringTwiceIsTheSame) {
   EXPECT_EQ(fleet_->registered(), 1);
 }
 
+TEST_F(FleetTest, NamesTheFirstTensorThatDiffers) {
+  Begin(2);
+  Registration first = Peer(1, 1);
+  first.layout = "G.w 2,3\nD.w 4\n";
+  ASSERT_TRUE(fleet_->Register(first, now_).ok());
+  Registration r = Peer(2, 2);
+  r.layout_fingerprint = 0x123;
+  r.layout = "G.w 2,3\nD.w 5\n";
+  EXPECT_THAT(Refusal(r), HasSubstr("tensor 2 is \"D.w 5\" of this peer and "
+                                    "\"D.w 4\" of the run's first peer"));
+}
+
+TEST_F(FleetTest, RefusesFoundersThatBeginApart) {
+  Begin(2);
+  Registration first = Peer(1, 1);
+  first.first_values = 7;
+  ASSERT_TRUE(fleet_->Register(first, now_).ok());
+  Registration r = Peer(2, 2);
+  r.first_values = 8;
+  EXPECT_THAT(Refusal(r), HasSubstr("begins with other parameters"));
+  // A checkpoint's parameters are its own, and so are those of a game that
+  // does not say.
+  r.checkpoint_rounds = {10};
+  EXPECT_TRUE(fleet_->Register(r, now_).ok());
+  r.checkpoint_rounds.clear();
+  r.first_values = 0;
+  EXPECT_TRUE(fleet_->Register(r, now_).ok());
+}
+
 TEST_F(FleetTest, RefusesWhatDoesNotFitAndNamesBothSides) {
   Begin(3);
   ASSERT_TRUE(fleet_->Register(Peer(1, 1), now_).ok());
