@@ -100,6 +100,8 @@ struct Method {
   // A round without overlap steps first and mixes what it has made; else it
   // mixes first, the order of algorithm 1.
   bool step_then_mix = false;
+  // The local step is a program's own: it needs game caller, and that game it.
+  bool callers_step = false;
   // Refuses settings, beyond those that no method may have; null: none.
   void (*check)(const MethodSettings& settings, Problems& problems) = nullptr;
   // Its own rule, under the name defaults.optimizer; null: one of optim/.

@@ -39,6 +39,7 @@ class Composition {
         name_(method_.name) {}
 
   std::vector<Problem> Find() {
+    CheckCaller();
     if (method_.is_its_optimizer) CheckOptimizer();
     CheckSchedule();
     method_.centralized() ? CheckCentralized() : CheckGossip();
@@ -62,6 +63,21 @@ class Composition {
     const auto codec = Codec::Create(mixing_.codec(), {});
     return codec.ok() && (*codec)->fragments() == 1 &&
            (*codec)->format() <= WireFormat::kDenseBf16;
+  }
+
+  void CheckCaller() {
+    if (method_.callers_step == config_.game().has_caller()) return;
+    const auto of_callers =
+        std::ranges::find_if(Methods(), &Method::callers_step);
+    if (method_.callers_step) {
+      return Refuse("algorithm", "is ", name_,
+                    ", which mixes the steps of a program's own loop: write "
+                    "game { caller {} }, or take another algorithm");
+    }
+    Refuse("algorithm", "is ", name_,
+           ", but the steps of game caller are the program's own: leave it out, "
+           "or set algorithm=",
+           (*of_callers)->name);
   }
 
   void CheckOptimizer() {

@@ -93,8 +93,20 @@ absl::Status ApplyOverride(std::string_view assignment, RunConfig& config) {
 
 void ResolveRunConfig(RunConfig& config) {
   ResolveVotes(config);
+  // One method alone steps as the caller does: it and that game imply each
+  // other.
   if (config.game().game_case() == GameConfig::GAME_NOT_SET) {
-    config.mutable_game()->mutable_gan();
+    const Method* const method = MethodOf(config);
+    if (method != nullptr && method->callers_step) {
+      config.mutable_game()->mutable_caller();
+    } else {
+      config.mutable_game()->mutable_gan();
+    }
+  }
+  if (config.game().has_caller() && !config.has_algorithm()) {
+    const auto of_callers =
+        std::ranges::find_if(Methods(), &Method::callers_step);
+    config.set_algorithm(std::string((*of_callers)->name));
   }
   const Method* const method = MethodOf(config);
   static constexpr MethodDefaults kUsual;

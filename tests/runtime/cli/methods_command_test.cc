@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <utility>
 
@@ -59,7 +60,7 @@ TEST_F(MethodsCommand, UnknownNamesAreRefusedWithTheKnownOnes) {
     Write("c.textproto", "game { quadratic { dimension: 64 } }\n");
     const Result r = Run(line);
     EXPECT_EQ(r.code, 2) << line;
-    EXPECT_THAT(r.err, AllOf(HasSubstr("\"chocolate\"; known: cold"),
+    EXPECT_THAT(r.err, AllOf(HasSubstr("\"chocolate\"; known: caller, cold"),
                              HasSubstr("power-gossip")));
   }
 }
@@ -156,10 +157,13 @@ TEST_F(Variants, EveryListedNameIsTaken) {
     EXPECT_EQ(one.code, 0) << one.err;
     EXPECT_THAT(one.out, StartsWith("name      " + name + "\n"));
     const Result r = Compare(name, "--methods " + name + " --set rounds=4");
-    if (name == "datalens" || name == "lgc") {
+    const std::map<std::string, std::string> why_not = {
+        {"caller", "the steps of a program's own loop"},
+        {"datalens", "learns from votes"},
+        {"lgc", "lgc: gradient method"}};
+    if (const auto why = why_not.find(name); why != why_not.end()) {
       EXPECT_EQ(r.code, 2) << name;
-      EXPECT_THAT(r.err, HasSubstr(name == "lgc" ? "lgc: gradient method"
-                                                 : "learns from votes"));
+      EXPECT_THAT(r.err, HasSubstr(why->second));
       continue;
     }
     EXPECT_EQ(r.code, 0) << name << ": " << r.err;
