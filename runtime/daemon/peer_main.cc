@@ -12,19 +12,17 @@
 #include <string>
 #include <system_error>
 #include <thread>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
 #include "gan_models/make_game.h"
-#include "runtime/base/address.h"
 #include "runtime/base/allocator.h"
 #include "runtime/base/command_line.h"
 #include "runtime/base/descriptor_limit.h"
 #include "runtime/base/signal_echo.h"
 #include "runtime/base/steady_time.h"
 #include "runtime/config/compose_game.h"
-#include "runtime/config/run_config.h"
+#include "runtime/daemon/peer_options.h"
 #include "runtime/daemon/peer_process.h"
 
 namespace gossamer {
@@ -87,82 +85,6 @@ int Fail(const absl::Status& status, int code) {
   return code;
 }
 
-void AddOptions(Command& program, PeerProcessOptions& options,
-                std::string& config, std::vector<std::string>& set,
-                std::string& certificates) {
-  program.AddOption("--topology", &options.topology,
-                    "gossamer-topology; of several instances all",
-                    {.required = true, .value_name = "HOST:PORT[,...]"});
-  program.AddOption("--config", &config,
-                    "configuration file, the same at all peers",
-                    {.required = true});
-  program.AddOption("--set", &set, "override a field: mixing.codec=innov-int8",
-                    {.one_at_a_time = true});
-  program.AddOption(
-      "--id", &options.id,
-      "this peer's number; one above the configuration's peers joins, with the "
-      "data of peer (id - 1) modulo peers (default: the service's choice)");
-  program.AddOption("--listen", &options.listen, "host:port for neighbours",
-                    {.show_default = true});
-  program.AddOption("--advertise", &options.advertise,
-                    "host:port at which neighbours reach it, if that differs");
-  program.AddOption("--run-dir", &options.run_dir,
-                    "folder for metrics, samples and checkpoints (default: "
-                    "runs/<name>)");
-  program.AddOption("--data", &options.data, "folder of the data files");
-  program.AddOption("--log-limit", &options.log_limit,
-                    "MB that metrics.jsonl, and events.jsonl, may take: the "
-                    "oldest lines go; and decisions.log, which ends there and "
-                    "cannot be replayed. Those of earlier processes "
-                    "(--resume) together take no more: the oldest are "
-                    "removed, but not that of the run's beginning (0: all are "
-                    "kept, 330 bytes a round)",
-                    {.value_name = "MB"});
-  program.AddOption("--leave-within", &options.leave_within,
-                    "time that SIGTERM leaves, at least 10: some five rounds "
-                    "and seven heartbeats are needed to leave in good order",
-                    {.show_default = true,
-                     .value_name = "SECONDS",
-                     .range = {{kLeastToLeave, 3600}}});
-  program.AddOption("--resume", &options.resume,
-                    "offer this folder's checkpoints to resume from");
-  program.AddOption("--replay", &options.replay,
-                    "repeat the decisions that another run of this peer made "
-                    "by the clock; all peers must replay theirs",
-                    {.value_name = "FILE"});
-  program.AddOption("--certs", &certificates,
-                    "folder of this peer's certificates; they say its --id",
-                    {.value_name = "DIR"});
-  program.AddOption("--insecure", &options.insecure,
-                    "allow connections beyond this machine without "
-                    "certificates");
-}
-
-// Takes the certificates of `folder`, and this peer's number from them.
-absl::Status OpenCertificatesOf(PeerProcessOptions& options,
-                                const std::string& folder) {
-  GOSSAMER_ASSIGN_OR_RETURN(
-      options.certificates,
-      OpenCertificates(
-          {.certificates = folder, .insecure = options.insecure},
-          IsLoopback(options.listen) ? options.topology : options.listen));
-  // Without certificates there is no identity to agree with.
-  if (options.certificates == nullptr) return absl::OkStatus();
-  const Identity& identity = options.certificates->identity();
-  if (identity.role != Role::kPeer || identity.run != options.config.name()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--certs: they are of ", ToUri(identity),
-                     ", and this is a peer of "
-                     "run \"",
-                     options.config.name(), "\""));
-  }
-  // The certificate says whose it is; the flag may repeat it, and not differ.
-  if (options.id == 0) options.id = identity.peer.value;
-  if (options.id == identity.peer.value) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--id ", options.id, ", but --certs are of ", Describe(identity)));
-}
-
 // Returns only if that is not possible, with the reason.
 absl::Status BecomeNetworks(const std::string& config, char** argv) {
   std::error_code error;
@@ -185,30 +107,15 @@ absl::Status BecomeNetworks(const std::string& config, char** argv) {
       "libtorch has none: configure with -DGOSSAMER_TORCH=ON)"));
 }
 
-int Run(PeerProcessOptions options, const std::string& config,
-        const std::vector<std::string>& set, const std::string& certificates,
-        char** argv) {
-  absl::StatusOr<RunConfig> loaded = LoadRunConfig(config, set);
-  if (!loaded.ok()) return Fail(loaded.status(), 2);
-  options.config = *std::move(loaded);
-  if (NeedsNetworks(options.config) && !HasNetworks()) {
-    return Fail(BecomeNetworks(config, argv), 2);
+int Run(const PeerFlags& flags, char** argv) {
+  absl::StatusOr<PeerProcessOptions> options = ResolveOptions(flags);
+  if (!options.ok()) return Fail(options.status(), 2);
+  if (NeedsNetworks(options->config) && !HasNetworks()) {
+    return Fail(BecomeNetworks(flags.config, argv), 2);
   }
-  if (!(options.log_limit >= 0 && options.log_limit < 1e9)) {
-    return Fail(absl::InvalidArgumentError(absl::StrCat(
-                    "--log-limit ", options.log_limit,
-                    ": it must be 0 or a number of MB below a thousand "
-                    "million")),
-                2);
-  }
-  if (options.run_dir.empty()) {
-    options.run_dir = "runs/" + options.config.name();
-  }
-  const absl::Status opened = OpenCertificatesOf(options, certificates);
-  if (!opened.ok()) return Fail(opened, 2);
   // The threads of PeerProcess start below.
   const sigset_t signals = BlockSignals();
-  PeerProcess process(std::move(options));
+  PeerProcess process(*std::move(options));
   HandleSignals(&process, signals);
   const absl::Status status = process.Run();
   if (status.ok()) return 0;
@@ -226,16 +133,12 @@ int PeerMain(int argc, char** argv) {
   // Both settings are the process's, and are made before the first thread.
   KeepFreedMemory();
   RaiseDescriptorLimit();
-  PeerProcessOptions options;
-  std::string config;
-  std::vector<std::string> set;
-  std::string certificates;
-  Command program(
-      {.name = "gossamer-peer",
-       .about = "One participant of a run: trains and gossips.",
-       .footer = kExamples,
-       .run = [&] { return Run(options, config, set, certificates, argv); }});
-  AddOptions(program, options, config, set, certificates);
+  PeerFlags flags;
+  Command program({.name = "gossamer-peer",
+                   .about = "One participant of a run: trains and gossips.",
+                   .footer = kExamples,
+                   .run = [&] { return Run(flags, argv); }});
+  AddPeerOptions(program, flags);
   return program.Run(argc, argv);
 }
 

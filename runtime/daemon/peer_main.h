@@ -5,10 +5,10 @@
 
 namespace gossamer {
 
-// Returns the exit status.  Networks bring libtorch along, which costs a process
-// 110 MB and a quarter of a second before its first line: a program without it
-// becomes gossamer-peer-networks, which lies beside it, for a run that needs
-// them.
+// Returns the exit status.  Networks bring libtorch along, which costs a
+// process 110 MB and a quarter of a second before its first line: a program
+// without it becomes gossamer-peer-networks, which lies beside it, for a run
+// that needs them.
 int PeerMain(int argc, char** argv);
 
 }  // namespace gossamer

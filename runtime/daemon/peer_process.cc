@@ -177,8 +177,10 @@ absl::Status PeerProcess::MakeGame() {
   step_.reset();
   game_.reset();
   absl::StatusOr<std::unique_ptr<Game>> game =
-      gossamer::MakeGame(options_.config, options_.data,
-                         static_cast<int>(shard), device_->queue());
+      options_.game
+          ? options_.game()
+          : gossamer::MakeGame(options_.config, options_.data,
+                               static_cast<int>(shard), device_->queue());
   if (!game.ok()) return device_->Explain(game.status());
   game_ = *std::move(game);
   GOSSAMER_ASSIGN_OR_RETURN(
@@ -228,6 +230,8 @@ TopologyClientOptions PeerProcess::ClientOptions() const {
   o.boot_id = boot_id_;
   o.events = reports_.events();
   o.layout_fingerprint = game_->layout().fingerprint();
+  o.layout = game_->layout().Text();
+  o.first_values = options_.first_values;
   o.configuration_hash = ConfigurationHash(options_.config);
   o.auto_overlap = options_.config.mixing().overlap_steps() == kAutoOverlap;
   o.device = device_->place();

@@ -8,6 +8,7 @@
 #define GOSSAMER_RUNTIME_DAEMON_PEER_PROCESS_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -52,6 +53,10 @@ struct PeerProcessOptions {
   double log_limit = 0;
   bool insecure = false;
   std::shared_ptr<CertificateFolder> certificates;  // null: none
+  // Makes the game, of a program that has its own (game caller), and a hash of
+  // the parameters with which it begins; empty: the configuration's game.
+  std::function<std::unique_ptr<Game>()> game = nullptr;
+  uint64_t first_values = 0;
 };
 
 class PeerProcess {
@@ -64,6 +69,13 @@ class PeerProcess {
   // what may follow then, and no destructor.
   absl::Status Run();
   bool cut_short() const { return cut_short_; }
+  // The peer as its game sees it; asked during a step.
+  struct Standing {
+    uint64_t id = 0;
+    uint64_t round = 0;
+    int members = 0;
+  };
+  Standing standing() const { return {id_, peer_->round(), peer_->members()}; }
   // Asks the fleet to stop at an agreed round.  Any thread.
   void RequestStop();
   // Leaves the fleet in good order if `leave_within` is enough, else as it is

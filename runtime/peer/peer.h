@@ -103,6 +103,7 @@ class Peer {
   uint64_t round() const { return state_.round(); }  // the next to emit
   uint64_t steps() const { return state_.steps(); }
   int rank() const { return views_.rank(); }
+  int members() const { return static_cast<int>(views_.view().members.size()); }
   // Exponential moving average of the generator, or its parameters without.
   // Of a game on the host.
   std::span<const float> generator() const {

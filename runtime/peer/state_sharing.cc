@@ -132,10 +132,11 @@ void StateSharing::Offer(Checkpoint state) {
 
 absl::StatusOr<std::unique_ptr<StateCollector>> StateSharing::MakeCollector() {
   GOSSAMER_ASSIGN_OR_RETURN(Checkpoint own, StateOf(parts_.state));
-  // A member's state has the own one's shape.  The double and a mebibyte leave
-  // room for names and metadata, and bound what a false offer makes this peer
-  // allocate.
-  const size_t most = 2 * SizeOf(own) + (1 << 20);
+  // A member's state has the own one's shape, but for what a caller keeps beside
+  // its parameters: an optimizer's moments come with its first step.  Four times
+  // as much and a mebibyte leave room for those, names and metadata, and bound
+  // what a false offer makes this peer allocate.
+  const size_t most = 4 * SizeOf(own) + (1 << 20);
   return std::make_unique<StateCollector>(
       SendFrames(),
       [this](std::function<void()> work, std::function<void()> done) {
