@@ -82,6 +82,13 @@ if [ $with_torch = 1 ]; then
       "torch==$TORCH_VERSION" 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-cupti==13.0.*'
     touch "$venv/complete"
   fi
+  # In Python torch is imported with all its libraries, whose CUDA half needs
+  # NVIDIA's.
+  if [ $for_tests = 1 ] && [ ! -e "$venv/python-complete" ]; then
+    echo "setup: fetching what torch needs in Python into .deps/ (2.7 GB on disk, about a minute)"
+    "$venv/bin/pip" install -q --disable-pip-version-check "torch==$TORCH_VERSION" numpy 'scikit-build-core>=0.11,<1'
+    touch "$venv/python-complete"
+  fi
 fi
 
 # CUDA from PyPI's packages, each with its hash: the compiler apart, the

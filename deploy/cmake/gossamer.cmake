@@ -12,6 +12,9 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
+# Every object can go into libgossamer.so, too; its functions need not be
+# replaceable by a program's, so that they are called as they are in a program.
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 # Assertions stay on everywhere; sanitizers want frames, and lines.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2")
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1")
@@ -23,7 +26,7 @@ endif()
 
 # Bit-for-bit replay: no contraction into fused multiply-add anywhere.
 add_compile_options(-Wall -Wextra -Werror -Wno-unused-parameter -ffp-contract=off
-                    -fno-math-errno)
+                    -fno-math-errno -fno-semantic-interposition)
 # Assertions name files from the root of the tree, so that objects, and what
 # ccache keeps of them, are the same in every clone.
 add_compile_options(-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=)

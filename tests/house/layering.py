@@ -82,9 +82,11 @@ def check_clock(path, text, problems):
 
 def check_looks(path, text, problems):
     if path.endswith((".h", ".cuh")):
-        if not text.startswith("//"):
+        if not text.startswith(("//", "/*")):
             problems.append(f"{path}: does not open with what it is for")
-        guard = "GOSSAMER_" + re.sub(r"[/.\-]", "_", path).upper() + "_"
+        # An installed header is included by another path.
+        shown = path.split("/include/gossamer/")[-1]
+        guard = "GOSSAMER_" + re.sub(r"[/.\-]", "_", shown).upper() + "_"
         if guard not in text and "GOSSAMER_" + re.sub(
                 r"[/.\-]", "_", path).upper() not in text:
             problems.append(f"{path}: has no guard {guard}")

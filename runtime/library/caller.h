@@ -1,0 +1,107 @@
+// The border between a program's training loop and the runtime's: one
+// parameter vector, and whose turn it is to change it.
+//
+// The program moves the parameters between Await() and EndStep(); the runtime
+// mixes them otherwise.  Knows nothing of peers, of how a step is made, or of
+// the languages that a program may be written in.
+
+#ifndef GOSSAMER_RUNTIME_LIBRARY_CALLER_H_
+#define GOSSAMER_RUNTIME_LIBRARY_CALLER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "algorithms/base/mutex.h"
+#include "algorithms/base/parameter_layout.h"
+#include "algorithms/game/game.h"
+
+namespace gossamer {
+
+// How far the peer is; as of the step in hand, or of the last one.
+struct CallerProgress {
+  uint64_t id = 0;     // of the peer
+  uint64_t round = 0;  // from 1
+  int members = 0;     // of the fleet in the view of that round
+};
+
+// The program's state beside its parameters, as bytes that mean nothing here:
+// saved with a checkpoint and given to peers that join.  Both are called on the
+// program's own thread, within Await().
+struct CallerState {
+  std::function<absl::Status(std::vector<std::byte>& state)> save = nullptr;
+  std::function<absl::Status(std::span<const std::byte> state)> load = nullptr;
+};
+
+class Caller {
+ public:
+  // Whose turn it is to change the parameters.
+  enum class Turn { kRuntimes, kCallers, kOver };
+
+  explicit Caller(ParameterLayout layout);
+
+  const ParameterLayout& layout() const { return layout_; }
+  // Of layout().size() values; of the program in its turn and before the first.
+  std::span<float> parameters() { return parameters_; }
+
+  // For the program, one thread at a time:
+  //
+  // Set before the first Await().
+  void SetState(CallerState state) { state_ = std::move(state); }
+  // Ends the program's turn.  kFailedPrecondition: it is not its turn;
+  // kInvalidArgument names the tensor with a value that is not finite, or
+  // beyond 1e6: the turn goes on.
+  absl::Status EndStep(const Losses& losses);
+  // Waits for a turn of the program, `limit` at most, or for the end.
+  Turn Await(absl::Duration limit);
+  // Steps that come from now on change nothing, and take no time.
+  void Leave();
+  // How the runtime ended; OK before.
+  absl::Status ended() const;
+  CallerProgress progress() const;
+
+  // For the runtime:
+  //
+  // The game of one peer, which refers to this object.  `progress` is asked at
+  // the beginning of each step.
+  std::unique_ptr<Game> MakeGame(std::function<CallerProgress()> progress);
+  // There will be no further turn.  A step in hand ends.
+  void End(const absl::Status& status);
+
+ private:
+  class CallersGame;
+  // A question of the runtime's thread to the program's.
+  enum class Wish { kNone, kSave, kLoad };
+
+  Losses Step(const CallerProgress& progress);
+  void VisitState(StateVisitor& visitor);
+  // False if the program does not answer in time.
+  bool Ask(Wish wish);
+
+  const ParameterLayout layout_;
+  std::vector<float> parameters_;
+  CallerState state_;
+
+  mutable Mutex mu_;
+  CondVar changed_;
+  Turn turn_ ABSL_GUARDED_BY(mu_) = Turn::kRuntimes;
+  bool leaving_ ABSL_GUARDED_BY(mu_) = false;
+  Losses losses_ ABSL_GUARDED_BY(mu_);
+  CallerProgress progress_ ABSL_GUARDED_BY(mu_);
+  absl::Status ended_ ABSL_GUARDED_BY(mu_);
+  Wish wish_ ABSL_GUARDED_BY(mu_) = Wish::kNone;
+  uint64_t wishes_ ABSL_GUARDED_BY(mu_) = 0;
+  std::vector<std::byte> saved_ ABSL_GUARDED_BY(mu_);  // of the last save
+  absl::Status answer_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_LIBRARY_CALLER_H_

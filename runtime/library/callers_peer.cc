@@ -1,0 +1,90 @@
+#include "runtime/library/callers_peer.h"
+
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "algorithms/base/crc32c.h"
+#include "algorithms/base/mutex.h"
+#include "algorithms/base/rng.h"
+#include "algorithms/base/status_macros.h"
+#include "runtime/base/command_line.h"
+#include "runtime/daemon/peer_options.h"
+
+namespace gossamer {
+
+absl::StatusOr<std::unique_ptr<CallersPeer>> CallersPeer::Open(
+    const std::vector<std::string>& options, ParameterLayout layout) {
+  if (layout.size() == 0) {
+    return absl::InvalidArgumentError("the players have no parameters");
+  }
+  PeerFlags flags;
+  Command program(
+      {.name = "join", .about = "Joins a fleet.", .run = [] { return 0; }});
+  AddPeerOptions(program, flags);
+  std::vector<const char*> words = {"join"};
+  for (const std::string& option : options) words.push_back(option.c_str());
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const std::string help,
+      program.Parse(static_cast<int>(words.size()), words.data()));
+  if (!help.empty()) return absl::InvalidArgumentError(help);
+  GOSSAMER_ASSIGN_OR_RETURN(PeerProcessOptions process, ResolveOptions(flags));
+  if (!process.config.game().has_caller()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        flags.config,
+        ": the game of this run is gossamer's own, and gossamer-peer plays it; "
+        "a program that joins needs game { caller {} }"));
+  }
+  return std::unique_ptr<CallersPeer>(
+      new CallersPeer(std::move(process), std::move(layout)));
+}
+
+CallersPeer::CallersPeer(PeerProcessOptions options, ParameterLayout layout)
+    : rounds_(options.config.rounds()),
+      seed_(options.config.seed()),
+      peers_(static_cast<int>(options.config.peers())),
+      run_dir_(options.run_dir),
+      caller_(std::make_unique<Caller>(std::move(layout))),
+      options_(std::move(options)) {}
+
+CallersPeer::~CallersPeer() {
+  if (!thread_.joinable()) return;
+  Leave();
+  thread_.join();
+  if (!process_->cut_short()) return;
+  // Waits that never end still refer to the process, and by its game to the
+  // caller: neither is ever destroyed.
+  process_.release();
+  caller_.release();
+}
+
+void CallersPeer::Start() {
+  options_.first_values =
+      RngKey(Crc32c(std::as_bytes(caller_->parameters()))).Bits(0);
+  options_.game = [this] {
+    // During a step the process is there: it waits for the step.
+    return caller_->MakeGame([this] {
+      const PeerProcess::Standing at = process_->standing();
+      return CallerProgress{at.id, at.round, at.members};
+    });
+  };
+  MutexLock lock(&mu_);
+  process_ = std::make_unique<PeerProcess>(std::move(options_));
+  thread_ = std::thread([this, process = process_.get()] {
+    const absl::Status status = process->Run();
+    caller_->End(status);
+  });
+}
+
+void CallersPeer::Stop() {
+  MutexLock lock(&mu_);
+  if (process_ != nullptr) process_->RequestStop();
+}
+
+void CallersPeer::Leave() {
+  caller_->Leave();
+  MutexLock lock(&mu_);
+  if (process_ != nullptr) process_->RequestLeave();
+}
+
+}  // namespace gossamer

@@ -1,0 +1,232 @@
+"""The tensors of a program's players, and one flat vector of floats that holds
+them all.
+
+Where a tensor can be a view of the flat vector it becomes one, and mixing costs
+no copy.  Tensors of another device become views of one vector there, its mirror,
+which is copied as a whole at every mix.  A tensor whose numbers are not float32,
+or that isn't laid out row by row, is copied by itself.
+"""
+
+import ctypes
+import dataclasses
+import logging
+
+import torch
+
+log = logging.getLogger("gossamer")
+
+# For tests without another device: the host's tensors are mirrored, too.
+_MIRROR_EVERYTHING = False
+
+HALVES = (torch.float16, torch.bfloat16)
+
+
+class PlayersError(ValueError):
+    """Players that cannot be mixed, or are not what they were at the join."""
+
+
+@dataclasses.dataclass
+class Entry:
+    """A tensor of a player and its place in the flat vector."""
+    player: str
+    name: str
+    tensor: torch.Tensor
+    shape: tuple
+    offset: int = 0
+    home: torch.Tensor | None = None  # the vector that it is a view of
+
+    @property
+    def whole_name(self):
+        return f"{self.player}.{self.name}"
+
+
+def _named(player, owner, buffers):
+    """The tensors of one player: of a module, a dictionary or pairs."""
+    if isinstance(owner, torch.nn.Module):
+        # A tensor under two names is there once, so that tied ones stay tied.
+        yield from owner.named_parameters()
+        if buffers == "averaged":
+            for name, buffer in owner.named_buffers():
+                if buffer.is_floating_point():
+                    yield name, buffer
+        return
+    pairs = owner.items() if isinstance(owner, dict) else owner
+    for pair in pairs:
+        if not (isinstance(pair, tuple) and len(pair) == 2):
+            raise PlayersError(
+                f"player {player}: give a torch.nn.Module, or pairs of a name "
+                "and a tensor, not " + type(pair).__name__)
+        yield pair
+
+
+def _refuse(entry):
+    t = entry.tensor
+    if not torch.is_tensor(t):
+        return f"is a {type(t).__name__}, not a tensor"
+    if t.dtype not in (torch.float32, *HALVES):
+        return (f"is {t.dtype}; float32 can be mixed, and float16 and bfloat16 "
+                "by a float32 master")
+    if t.layout != torch.strided:
+        return f"is {t.layout}; only dense tensors can be mixed"
+    if t.is_meta:
+        return "is on the device meta and has no values yet"
+    return None
+
+
+def _part(vector, entry):
+    end = entry.offset + entry.tensor.numel()
+    return vector[entry.offset:end].view(entry.shape)
+
+
+class Players:
+    """The players of a fleet's program.  Knows nothing of peers or rounds."""
+
+    def __init__(self, players, buffers):
+        if not players:
+            raise PlayersError("there are no players; give "
+                               'players={"G": generator, "D": discriminator}')
+        self._owners = dict(players)
+        self._buffers = buffers
+        self.entries = self._collect()
+        seen = {}
+        offset = 0
+        for entry in self.entries:
+            why = _refuse(entry)
+            if why:
+                raise PlayersError(f"{entry.whole_name} {why}")
+            other = seen.setdefault(id(entry.tensor), entry)
+            if other is not entry:
+                raise PlayersError(
+                    f"{entry.whole_name} is the same tensor as "
+                    f"{other.whole_name}: a tensor is one player's")
+            entry.offset = offset
+            offset += entry.tensor.numel()
+        self.size = offset
+        self._flat = None
+        self._mirrors, self._spans, self._copied = {}, [], []
+
+    def _collect(self):
+        entries = []
+        for player, owner in self._owners.items():
+            for name, tensor in _named(player, owner, self._buffers):
+                shape = tuple(tensor.shape) if torch.is_tensor(tensor) else ()
+                entries.append(Entry(player, name, tensor, shape))
+        return entries
+
+    @property
+    def names(self):
+        return list(dict.fromkeys(e.player for e in self.entries))
+
+    def attach(self, address):
+        """Moves the tensors into the memory at `address`, of `size` floats."""
+        memory = (ctypes.c_float * self.size).from_address(address)
+        self._flat = torch.frombuffer(memory, dtype=torch.float32)
+        self._mirrors = {}
+        copied = {}
+        with torch.no_grad():
+            for entry in self.entries:
+                t = entry.tensor
+                _part(self._flat, entry).copy_(t)
+                if t.dtype != torch.float32 or not t.is_contiguous():
+                    why = (str(t.dtype) if t.dtype in HALVES else
+                           "not laid out row by row")
+                    copied.setdefault(why, []).append(entry.whole_name)
+                    continue
+                entry.home = self._home(t.device)
+                part = _part(entry.home, entry)
+                part.copy_(t)
+                t.data = part
+        self._copied = [e for e in self.entries if e.home is None]
+        self._spans = [(mirror, *span) for mirror in self._mirrors.values()
+                       for span in self._spans_of(mirror)]
+        for device in self._mirrors:
+            log.info("the parameters on %s are copied through the host's memory "
+                     "at every mix", device)
+        for why, names in copied.items():
+            log.info("%d tensors are copied at every mix (%s): %s%s", len(names),
+                     why, ", ".join(names[:3]), " ..." if len(names) > 3 else "")
+
+    def _home(self, device):
+        if device.type == "cpu" and not _MIRROR_EVERYTHING:
+            return self._flat
+        if device not in self._mirrors:
+            self._mirrors[device] = torch.empty(self.size, device=device)
+        return self._mirrors[device]
+
+    def _spans_of(self, mirror):
+        """Begins and ends of the parts of the flat vector that it mirrors."""
+        spans = []
+        for e in self.entries:
+            if e.home is not mirror:
+                continue
+            end = e.offset + e.tensor.numel()
+            if spans and spans[-1][1] == e.offset:
+                spans[-1] = (spans[-1][0], end)
+            else:
+                spans.append((e.offset, end))
+        return spans
+
+    def check(self):
+        """PlayersError if a tensor was replaced since the join."""
+        now = self._collect()
+        if len(now) != len(self.entries):
+            raise PlayersError(
+                f"the players have {len(now)} tensors and had "
+                f"{len(self.entries)} when they joined: what is mixed is fixed "
+                "then")
+        for entry, other in zip(self.entries, now):
+            # `p.data = ...` keeps the object and moves its memory.
+            moved = (entry.home is not None and entry.tensor.numel() > 0 and
+                     entry.tensor.data_ptr() !=
+                     entry.home.data_ptr() + 4 * entry.offset)
+            if (other.tensor is not entry.tensor or moved or
+                    tuple(entry.tensor.shape) != entry.shape):
+                raise PlayersError(
+                    f"{entry.whole_name} was replaced since the join, and what "
+                    "replaced it would not be mixed: change tensors in place "
+                    "(copy_, load_state_dict, an optimizer's step), and move or "
+                    "convert a module before joining")
+
+    def give(self):
+        """Copies into the flat vector what is not a view of it."""
+        with torch.no_grad():
+            for mirror, begin, end in self._spans:
+                self._flat[begin:end].copy_(mirror[begin:end])
+            for entry in self._copied:
+                part, t = _part(self._flat, entry), entry.tensor
+                if t.dtype == torch.float32:
+                    part.copy_(t)
+                else:
+                    # The flat vector holds the master: what the tensor has
+                    # changed by since it was rounded is added to it.
+                    rounded = part.to(t.dtype).to(torch.float32)
+                    part.add_(t.detach().to("cpu", torch.float32) - rounded)
+
+    def take(self):
+        """Copies back what give() copied."""
+        with torch.no_grad():
+            for mirror, begin, end in self._spans:
+                mirror[begin:end].copy_(self._flat[begin:end])
+            for entry in self._copied:
+                entry.tensor.copy_(_part(self._flat, entry))
+
+    def detach(self):
+        """Gives the tensors memory of their own: the flat vector goes."""
+        with torch.no_grad():
+            for entry in self.entries:
+                if entry.home is not None:
+                    entry.tensor.data = entry.tensor.detach().clone()
+                    entry.home = None
+        self._flat = None
+        self._mirrors, self._spans, self._copied = {}, [], []
+
+    def local_buffers(self):
+        """The buffers that are not mixed, by their names."""
+        mixed = {id(e.tensor) for e in self.entries}
+        found = {}
+        for player, owner in self._owners.items():
+            if isinstance(owner, torch.nn.Module):
+                for name, buffer in owner.named_buffers():
+                    if id(buffer) not in mixed:
+                        found[f"{player}.{name}"] = buffer
+        return found

@@ -1,0 +1,225 @@
+"""Runs a training program as a fleet on this machine, as torchrun does.
+
+    python -m gossamer.run --peers 4 train.py --epochs 3
+
+Starts a topology service and as many copies of the program, each of which joins
+with gossamer.join(players=...).  The first Ctrl-C stops the fleet at a round
+that all agree on; a second one ends it at once.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+# Seconds: for the service to begin, and for the programs to end after a signal.
+_START = 10
+_GRACE = 15
+
+_EXAMPLES = """examples:
+  python -m gossamer.run --peers 4 train.py
+  python -m gossamer.run --config run.textproto --set rounds=500 train.py --lr 2e-4
+  python -m gossamer.run --peers 8 --set mixing.graph=torus -m mypackage.train
+  python -m gossamer.run --run-dir runs/mine --resume train.py
+
+Exit status: 0 if all programs ended with 0, else the first other one; 2 for a
+wrong command line.
+"""
+
+
+def program(name):
+    """A program of this package, or of GOSSAMER_BIN, or of the path."""
+    folders = [os.environ.get("GOSSAMER_BIN"),
+               str(pathlib.Path(__file__).parent / "bin")]
+    for folder in filter(None, folders):
+        found = pathlib.Path(folder) / name
+        if found.is_file():
+            return str(found)
+    found = shutil.which(name)
+    if found is None:
+        raise SystemExit(f"gossamer.run: {name} is not installed: install the "
+                         "wheel again, or let GOSSAMER_BIN name its folder")
+    return found
+
+
+def _arguments(argv):
+    parser = argparse.ArgumentParser(
+        prog="python -m gossamer.run", description=__doc__.split("\n\n")[0],
+        epilog=_EXAMPLES, allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peers", type=int, metavar="N",
+                        help="peers of the fleet (default: the configuration's)")
+    parser.add_argument("--config", metavar="FILE",
+                        help="the run's configuration, whose game is caller {} "
+                        "(default: all defaults)")
+    parser.add_argument("--set", action="append", default=[],
+                        metavar="KEY=VALUE",
+                        help="over the file: mixing.codec=innov-int8")
+    parser.add_argument("--run-dir", metavar="DIR",
+                        help="folder of logs, metrics and checkpoints (default: "
+                        "runs/caller)")
+    parser.add_argument("--resume", action="store_true",
+                        help="go on from the checkpoints of the folder")
+    parser.add_argument("-m", action="store_true", dest="module",
+                        help="the program is a module")
+    parser.add_argument("program", help="the program to run")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER,
+                        help="arguments of the program")
+    arguments = parser.parse_args(argv)
+    if arguments.peers is not None and not 1 <= arguments.peers <= 64:
+        parser.error(f"--peers {arguments.peers}: on one machine 1 to 64")
+    if not arguments.module and not os.path.isfile(arguments.program):
+        parser.error(f"{arguments.program}: no such file")
+    return arguments
+
+
+class Fleet:
+    """The processes of a local fleet."""
+
+    def __init__(self, arguments):
+        self._run_dir = pathlib.Path(arguments.run_dir or "runs/caller")
+        self._run_dir.mkdir(parents=True, exist_ok=True)
+        self._arguments = arguments
+        self._programs = []
+        self._service = None
+        self._address = None
+        self._set = list(arguments.set)
+        if arguments.peers is not None:
+            self._set.append(f"peers={arguments.peers}")
+        self._changes = [word for change in self._set
+                         for word in ("--set", change)]
+
+    def _config(self):
+        if self._arguments.config:
+            return self._arguments.config
+        path = self._run_dir / "run.textproto"
+        path.write_text("game { caller {} }\n")
+        return str(path)
+
+    def start(self):
+        """Returns an error, or None."""
+        config = self._config()
+        # The program that checks configurations knows how many peers this one
+        # has.
+        asked = subprocess.run(
+            [program("gossamer"), "config", "show", "--config", config,
+             *self._changes], capture_output=True, text=True)
+        if asked.returncode != 0:
+            return asked.stderr.strip()
+        peers = next((int(line.split(":")[1]) for line in
+                      asked.stdout.splitlines() if line.startswith("peers:")), 4)
+        port_file = self._run_dir / "topology.port"
+        port_file.unlink(missing_ok=True)
+        shutil.rmtree(self._run_dir / "topology", ignore_errors=True)
+        log = open(self._run_dir / "topology.log", "w")
+        self._service = subprocess.Popen(
+            [program("gossamer-topology"), "--config", config, *self._changes,
+             "--listen", "127.0.0.1:0", "--port-file", str(port_file),
+             "--state", str(self._run_dir / "topology"),
+             "--exit-when-finished"],
+            stdout=log, stderr=log, start_new_session=True)
+        limit = time.monotonic() + _START
+        while not (port_file.exists() and port_file.read_text().strip()):
+            if self._service.poll() is not None or time.monotonic() > limit:
+                return ("the topology service did not start: " +
+                        (self._run_dir / "topology.log").read_text().strip())
+            time.sleep(0.02)
+        self._address = "127.0.0.1:" + port_file.read_text().strip()
+        options = {"--topology": self._address, "--config": config,
+                   "--run-dir": str(self._run_dir), "--set": self._set,
+                   "--resume": self._arguments.resume}
+        command = [sys.executable, *(["-m"] if self._arguments.module else []),
+                   self._arguments.program, *self._arguments.arguments]
+        for number in range(1, peers + 1):
+            environment = dict(
+                os.environ, PYTHONUNBUFFERED="1",
+                GOSSAMER_OPTIONS=json.dumps({**options, "--id": str(number)}))
+            # As many threads as there are processors, among all.
+            environment.setdefault(
+                "OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // peers)))
+            # In sessions of their own, so that Ctrl-C comes here alone.
+            child = subprocess.Popen(
+                command, env=environment, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, text=True, start_new_session=True)
+            self._programs.append(child)
+            threading.Thread(target=self._print, args=(number, child),
+                             daemon=True).start()
+        return None
+
+    def _print(self, number, child):
+        path = self._run_dir / f"program-{number}.log"
+        with open(path, "w") as log:
+            for line in child.stdout:
+                log.write(line)
+                log.flush()
+                sys.stdout.write(f"[{number}] {line}")
+                sys.stdout.flush()
+
+    def stop(self):
+        subprocess.run([program("gossamer"), "stop", "--topology",
+                        self._address], capture_output=True)
+
+    def end(self):
+        for child in [*self._programs, *filter(None, [self._service])]:
+            if child.poll() is None:
+                child.terminate()
+        limit = time.monotonic() + _GRACE
+        for child in [*self._programs, *filter(None, [self._service])]:
+            try:
+                child.wait(max(0.1, limit - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                child.kill()
+
+    def wait(self):
+        """Returns the exit status of the fleet."""
+        worst = 0
+        waiting = dict(enumerate(self._programs, 1))
+        while waiting:
+            for number, child in list(waiting.items()):
+                status = child.poll()
+                if status is None:
+                    continue
+                del waiting[number]
+                if status != 0:
+                    print(f"gossamer.run: program {number} ended with status "
+                          f"{status}; the others go on", file=sys.stderr)
+                    worst = worst or (status if status > 0 else 128 - status)
+            time.sleep(0.05)
+        return worst
+
+
+def main(argv=None):
+    arguments = _arguments(argv)
+    fleet = Fleet(arguments)
+    asked = []
+
+    def on_signal(number, frame):
+        asked.append(number)
+        if len(asked) > 1:
+            raise KeyboardInterrupt
+        print("gossamer.run: stopping the fleet; again to end it at once",
+              file=sys.stderr)
+        threading.Thread(target=fleet.stop, daemon=True).start()
+
+    try:
+        error = fleet.start()
+        if error:
+            print(f"gossamer.run: {error}", file=sys.stderr)
+            return 2
+        signal.signal(signal.SIGINT, on_signal)
+        signal.signal(signal.SIGTERM, on_signal)
+        return fleet.wait()
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        fleet.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

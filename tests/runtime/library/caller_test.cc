@@ -1,0 +1,168 @@
+// The border between a program's loop and the runtime's: whose turn it is, what
+// is refused, and the program's state.
+
+#include "runtime/library/caller.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/checkpoint/checkpoint.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::HasSubstr;
+using Turn = Caller::Turn;
+
+ParameterLayout Layout() {
+  std::vector<Segment> segments = {{"G.w", Player{0}, {2, 3}, {}},
+                                   {"D.w", Player{1}, {4}, {}},
+                                   {"S.w", Player{2}, {}, {}}};
+  return ParameterLayout(std::move(segments), {"G", "D", "S"});
+}
+
+// A runtime's compute engine: steps on a thread of its own.
+class Runtime {
+ public:
+  explicit Runtime(Caller* caller)
+      : caller_(caller), game_(caller->MakeGame([this] {
+          return CallerProgress{3, ++round_, 4};
+        })) {}
+  ~Runtime() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+  void Play(int steps) {
+    thread_ = std::thread([this, steps] {
+      for (int i = 0; i < steps; ++i) {
+        for (float& x : HostSpan(game_->device_parameters())) x += 100;
+        losses_ = *game_->Gradient(Players::kBoth, RngKey(0));
+      }
+      caller_->End(absl::OkStatus());
+    });
+  }
+  Game& game() { return *game_; }
+  const Losses& losses() const { return losses_; }
+
+ private:
+  Caller* const caller_;
+  std::atomic<uint64_t> round_ = 0;
+  const std::unique_ptr<Game> game_;
+  Losses losses_;
+  std::thread thread_;
+};
+
+TEST(CallerTest, LaysOutAnyNumberOfPlayers) {
+  const ParameterLayout layout = Layout();
+  EXPECT_EQ(layout.size(), 11u);
+  EXPECT_EQ(layout.extent(Player{0}), (Extent{0, 6}));
+  EXPECT_EQ(layout.extent(Player{1}), (Extent{6, 4}));
+  EXPECT_EQ(layout.extent(Player{2}), (Extent{10, 1}));
+  EXPECT_EQ(layout.extent(Player{3}), (Extent{11, 0}));
+  EXPECT_EQ(layout.Text(), "G.w 2,3\nD.w 4\nS.w \n");
+  EXPECT_EQ(FirstDifference(layout.Text(), "G.w 2,3\nD.w 5\n", "peer 1"),
+            "tensor 2 is \"D.w 4\" of this peer and \"D.w 5\" of peer 1");
+  EXPECT_EQ(FirstDifference("a 1\n", "a 1\nb 2\n", "peer 1"),
+            "tensor 2 is no more of this peer and \"b 2\" of peer 1");
+  EXPECT_EQ(FirstDifference("a 1\n", "a 1\n", "peer 1"), "");
+}
+
+TEST(CallerTest, TakesTurns) {
+  Caller caller(Layout());
+  Runtime runtime(&caller);
+  EXPECT_EQ(caller.Await(absl::ZeroDuration()), Turn::kRuntimes);
+  EXPECT_EQ(caller.EndStep({}).code(), absl::StatusCode::kFailedPrecondition);
+  runtime.Play(3);
+  for (uint64_t round = 1; round <= 3; ++round) {
+    ASSERT_EQ(caller.Await(absl::Seconds(10)), Turn::kCallers);
+    EXPECT_EQ(caller.progress().round, round);
+    EXPECT_EQ(caller.progress().id, 3u);
+    // Nothing of either is lost: the runtime's hundreds and the caller's ones.
+    for (float& x : caller.parameters()) x += 1;
+    EXPECT_EQ(caller.parameters()[10], 101.0f * static_cast<float>(round));
+    ASSERT_TRUE(caller.EndStep({0.5, 0.25, static_cast<double>(round)}).ok());
+  }
+  EXPECT_EQ(caller.Await(absl::Seconds(10)), Turn::kOver);
+  EXPECT_THAT(runtime.losses(), ::testing::ElementsAre(0.5, 0.25, 3));
+  // After the end a step is one of the program alone.
+  EXPECT_TRUE(caller.EndStep({}).ok());
+  EXPECT_EQ(caller.Await(absl::Seconds(10)), Turn::kOver);
+}
+
+TEST(CallerTest, KeepsATurnWhoseParametersAreNotSound) {
+  Caller caller(Layout());
+  Runtime runtime(&caller);
+  runtime.Play(1);
+  ASSERT_EQ(caller.Await(absl::Seconds(10)), Turn::kCallers);
+  for (const float bad :
+       {std::nanf(""), 1e7f, -std::numeric_limits<float>::infinity()}) {
+    caller.parameters()[8] = bad;
+    const absl::Status refused = caller.EndStep({});
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("D.w has the value"));
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("at index 2"));
+    EXPECT_EQ(caller.Await(absl::ZeroDuration()), Turn::kCallers);
+  }
+  caller.parameters()[8] = 1;
+  EXPECT_TRUE(caller.EndStep({}).ok());
+  EXPECT_EQ(caller.Await(absl::Seconds(10)), Turn::kOver);
+}
+
+TEST(CallerTest, LeavesInTheMiddleOfATurn) {
+  Caller caller(Layout());
+  Runtime runtime(&caller);
+  runtime.Play(5);
+  ASSERT_EQ(caller.Await(absl::Seconds(10)), Turn::kCallers);
+  caller.Leave();
+  // The runtime's other steps need no turn.
+  EXPECT_EQ(caller.Await(absl::Seconds(10)), Turn::kOver);
+}
+
+TEST(CallerTest, GivesAndTakesItsState) {
+  Caller caller(Layout());
+  std::string state = "moments";
+  int loaded = 0;
+  caller.SetState({.save =
+                       [&](std::vector<std::byte>& bytes) {
+                         bytes.resize(state.size());
+                         std::memcpy(bytes.data(), state.data(), state.size());
+                         return absl::OkStatus();
+                       },
+                   .load =
+                       [&](std::span<const std::byte> bytes) {
+                         state.assign(
+                             reinterpret_cast<const char*>(bytes.data()),
+                             bytes.size());
+                         ++loaded;
+                         return absl::OkStatus();
+                       }});
+  const std::unique_ptr<Game> game =
+      caller.MakeGame([] { return CallerProgress(); });
+  Checkpoint taken;
+  std::thread loop([&] {
+    taken = *TakeCheckpoint({}, [&](StateVisitor& v) { game->VisitState(v); });
+    state = "others";
+    EXPECT_TRUE(RestoreCheckpoint(taken, [&](StateVisitor& v) {
+                  game->VisitState(v);
+                }).ok());
+    caller.End(absl::OkStatus());
+  });
+  EXPECT_EQ(caller.Await(absl::Seconds(10)), Turn::kOver);
+  loop.join();
+  EXPECT_EQ(taken.bytes.at("caller").size(), 7u);
+  EXPECT_EQ(state, "moments");
+  EXPECT_EQ(loaded, 1);
+}
+
+}  // namespace
+}  // namespace gossamer

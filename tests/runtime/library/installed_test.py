@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""A C++ program outside the tree, built against an installed gossamer by
+find_package and by pkg-config, plays a game of three players as four peers.
+
+    installed_test.py BUILD SOURCE
+"""
+
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import cpp_game
+from cpp_game import PEERS, Fleet, run, state
+
+BUILD = pathlib.Path(sys.argv[1]).resolve()
+SOURCE = pathlib.Path(sys.argv[2]).resolve()
+
+class InstalledTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.temporary.name)
+        cls.prefix = cls.folder / "prefix"
+        cls.game = cpp_game.build(BUILD, SOURCE, cls.folder)
+        cls.example = cls.folder / "example"
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.temporary.cleanup()
+
+    def test_nothing_but_the_interface_is_visible(self):
+        names = run("nm", "-D", "--defined-only", self.prefix /
+                    "lib/libgossamer.so").split("\n")
+        names = {line.split()[-1] for line in names if line}
+        self.assertTrue(names)
+        self.assertTrue(all(n.startswith("gossamer_") for n in names), names)
+
+    def test_headers_stand_alone(self):
+        for name, compiler in [("gossamer.h", ["cc", "-std=c99", "-xc"]),
+                               ("gossamer.hpp", ["c++", "-std=c++17", "-xc++"])]:
+            run(*compiler, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I",
+                self.prefix / "include",
+                self.prefix / "include/gossamer" / name)
+
+    def test_pkg_config(self):
+        flags = run("pkg-config", "--cflags", "--libs", "gossamer", env={
+            "PATH": "/usr/bin:/bin",
+            "PKG_CONFIG_PATH": str(self.prefix / "lib/pkgconfig")}).split()
+        run("c++", "-std=c++17", self.example / "game.cc", *flags, "-pthread",
+            f"-Wl,-rpath,{self.prefix}/lib", "-o", self.folder / "by-hand")
+        self.assertIn("--topology", run(self.folder / "by-hand", "--help"))
+
+    def test_four_peers_play_and_resume(self):
+        config = ("game { caller {} } peers: 4 rounds: 3000 seed: 3 "
+                  "checkpoint { every: 100 } mixing { codec: 'dense-f32' }")
+        ends = Fleet(BUILD, self.folder / "run", self.game, config).end()
+        means = []
+        for (out, error), code in ends:
+            self.assertEqual(code, 0, error)
+            means.append(float(out.split("mean ")[1]))
+        # The targets average to 1 and every player's solution is t/1.5, though
+        # no peer's own is near it.
+        self.assertAlmostEqual(sum(means) / PEERS, 2 / 3, places=3)
+        # A run that was stopped in the middle ends with the bits of one that
+        # was not, its momentum with it.
+        cut = Fleet(BUILD, self.folder / "cut", self.game, config)
+        first = self.folder / "cut/peer-1/checkpoints/round-101"
+        limit = time.monotonic() + 60
+        while not first.exists():
+            self.assertLess(time.monotonic(), limit)
+            time.sleep(0.005)
+        cut.peers[0].send_signal(signal.SIGINT)
+        for (out, error), code in cut.end():
+            self.assertEqual(code, 0, error)
+            self.assertNotIn("mean", out)
+        again = Fleet(BUILD, self.folder / "cut", self.game, config, "--resume").end()
+        for (out, error), code in again:
+            self.assertEqual(code, 0, error)
+        for i in range(1, PEERS + 1):
+            whole, cut = [
+                state(self.folder / name / f"peer-{i}/checkpoints/round-3001")
+                for name in ("run", "cut")]
+            for name in ("parameters", "game.caller"):
+                self.assertTrue(whole[name] == cut[name], f"{name} of peer {i}")
+
+    def test_wrong_options(self):
+        wrong = subprocess.run([self.game, "--topology", "127.0.0.1:1",
+                                "--config", "/nowhere"], capture_output=True,
+                               text=True)
+        self.assertEqual(wrong.returncode, 2)
+        self.assertIn("/nowhere", wrong.stderr)
+        config = self.folder / "gan.textproto"
+        config.write_text("game { gan {} }")
+        wrong = subprocess.run([self.game, "--topology", "127.0.0.1:1",
+                                "--config", config], capture_output=True,
+                               text=True)
+        self.assertEqual(wrong.returncode, 2)
+        self.assertIn("gossamer-peer plays it", wrong.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
