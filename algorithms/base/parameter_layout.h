@@ -18,6 +18,7 @@ namespace gossamer {
 enum class Player : uint8_t { kGenerator = 0, kDiscriminator = 1 };
 
 inline constexpr size_t kMostPlayers = 16;
+inline constexpr size_t kMaxPlayerNameBytes = 64;
 
 // A contiguous part of a flat vector.
 struct Extent {

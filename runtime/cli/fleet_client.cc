@@ -10,6 +10,7 @@
 #include "proto/topology.grpc.pb.h"
 #include "runtime/transport/grpc/instance_calls.h"
 #include "runtime/transport/grpc/tls.h"
+#include "topology/fleet/losses_message.h"
 #include "topology/fleet/protocol.h"
 
 namespace gossamer {
@@ -108,8 +109,7 @@ FleetProgress ProgressOf(const wire::FleetStatus& status, uint64_t rounds,
     // Heartbeats have the next round; people ask for the last.
     p.round = std::min(peer.round() > 0 ? peer.round() - 1 : 0, rounds);
     p.rounds_per_second = peer.rounds_per_second();
-    p.generator_loss = peer.generator_loss();
-    p.discriminator_loss = peer.discriminator_loss();
+    p.losses = Bounded(LossesOf(peer));
     p.bytes_sent = peer.bytes_sent();
     if (peer.has_score()) p.score = peer.score();
     p.silent = absl::Seconds(peer.seconds_since_heartbeat());

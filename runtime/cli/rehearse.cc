@@ -221,8 +221,7 @@ class Record {
                          peer.report.round > 0 ? peer.report.round - 1 : 0);
       p.rounds_per_second =
           static_cast<double>(p.round) / absl::ToDoubleSeconds(real);
-      p.generator_loss = peer.report.generator_loss;
-      p.discriminator_loss = peer.report.discriminator_loss;
+      p.losses = peer.report.losses;
       p.bytes_sent = peer.report.bytes_sent;
       p.finished = peer.finished;
     }

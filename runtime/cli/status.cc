@@ -14,7 +14,9 @@
 #include "nlohmann/json.hpp"
 #include "runtime/cli/command.h"
 #include "runtime/cli/fleet_client.h"
+#include "runtime/telemetry/loss_keys.h"
 #include "topology/fleet/event_tally.h"
+#include "topology/fleet/losses_message.h"
 #include "topology/fleet/service_event.h"
 
 namespace gossamer {
@@ -29,8 +31,9 @@ constexpr char kStatusExamples[] = R"(examples:
 
 JSON keys: run, expected, view_epoch, stop_round (0: none), stop_committed,
 consensus_distance and consensus_round (null: not known yet), and peers: a list
-of peer, address, round, steps, rounds_per_second, generator_loss,
-discriminator_loss, score (or null), bytes_sent, seconds_since_heartbeat,
+of peer, address, round, steps, rounds_per_second, a loss of each player once it
+has trained a round (generator_loss and discriminator_loss of a GAN; null: not
+known), score (or null), bytes_sent, seconds_since_heartbeat,
 finished, standing (member, joining, leaving, removed, left), device (of its
 parameters: machine/GPU/version of NCCL; null: the CPU), suspected_by,
 removals, spoilt (how often it lost its parameters and took the members'
@@ -89,9 +92,8 @@ Json ToJson(const wire::FleetStatus& s) {
                  {"address", p.address()},
                  {"round", p.round()},
                  {"steps", p.steps()},
-                 {"rounds_per_second", p.rounds_per_second()},
-                 {"generator_loss", p.generator_loss()},
-                 {"discriminator_loss", p.discriminator_loss()}};
+                 {"rounds_per_second", p.rounds_per_second()}};
+    AddLossKeys(Bounded(LossesOf(p)), peer);
     peer["score"] = p.has_score() ? Json(p.score()) : Json();
     peer["bytes_sent"] = p.bytes_sent();
     peer["seconds_since_heartbeat"] = p.seconds_since_heartbeat();

@@ -101,6 +101,11 @@ absl::StatusOr<ParameterLayout> LayoutOf(
       return absl::InvalidArgumentError(
           absl::StrCat("tensor \"", whole, "\" needs a player and a name"));
     }
+    if (player.size() > kMaxPlayerNameBytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(whole, ": the player's name has ", player.size(),
+                       " bytes; at most ", kMaxPlayerNameBytes));
+    }
     if (players.empty() || players.back() != player) {
       if (std::ranges::find(players, player) != players.end()) {
         return absl::InvalidArgumentError(absl::StrCat(

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/membership/topology_client.h"
+#include "topology/fleet/losses_message.h"
 #include "topology/fleet/protocol.h"
 
 namespace gossamer {
@@ -101,8 +102,7 @@ wire::HeartbeatRequest TopologyClient::MakeHeartbeat() const {
   if (options_.events != nullptr) {
     options_.events->CopyTo(*request.mutable_events());
   }
-  request.set_generator_loss(report_.generator_loss);
-  request.set_discriminator_loss(report_.discriminator_loss);
+  AddLosses(report_.losses, request);
   if (report_.score) request.set_score(*report_.score);
   request.set_bytes_sent(report_.bytes_sent);
   request.set_sketch(ToBytes(report_.sketch));

@@ -100,8 +100,7 @@ void Reporter::EndRound(absl::Time started, Neighborhood& neighborhood,
   report.tempo = {.busy_seconds = median_busy(),
                   .exchange_seconds = long_exchange(),
                   .rounds = busy_.size()};
-  report.generator_loss = metrics_.generator_loss;
-  report.discriminator_loss = metrics_.discriminator_loss;
+  report.losses = metrics_.losses;
   if (!metrics_.scores.empty()) score_ = metrics_.scores.back().value;
   report.score = score_;
   report.bytes_sent = bytes.bytes_sent;

@@ -1,5 +1,7 @@
 #include "runtime/peer/step_runner.h"
 
+#include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -17,7 +19,14 @@ StepRunner::StepRunner(const PeerSpec& spec, EventLoop* loop,
       state_(state),
       health_(health),
       reporter_(reporter),
-      key_(RngKey(spec.seed).Fold("step")) {}
+      key_(RngKey(spec.seed).Fold("step")) {
+  // Every round has a loss of every player, so that its keys in a log are the
+  // same from the first line on.
+  for (const std::string& player : state->layout().players()) {
+    reporter->metrics().losses.push_back(
+        {player, std::numeric_limits<double>::quiet_NaN()});
+  }
+}
 
 Pending<bool> StepRunner::Run(std::function<void()> work) {
   return Compute(compute_, std::move(work));
@@ -43,9 +52,9 @@ void StepRunner::LocalSteps(int rank) {
 void StepRunner::NoteStep(const absl::StatusOr<Losses>& losses) {
   health_->NoteStep(losses.ok());
   if (losses.ok()) {
-    RoundMetrics& metrics = reporter_->metrics();
-    if (!losses->empty()) metrics.generator_loss = (*losses)[0];
-    if (losses->size() > 1) metrics.discriminator_loss = (*losses)[1];
+    PlayerLosses& known = reporter_->metrics().losses;
+    const size_t n = std::min(losses->size(), known.size());
+    for (size_t i = 0; i < n; ++i) known[i].value = (*losses)[i];
     return;
   }
   // This runs on the compute engine, and sinks belong to the loop.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "algorithms/game/player_losses.h"
 #include "topology/fleet/event_kind.h"
 
 namespace gossamer {
@@ -35,8 +36,7 @@ struct RoundMetrics {
   uint64_t round = 0;
   uint64_t steps = 0;  // local steps so far
   absl::Time finished;
-  double generator_loss = 0;
-  double discriminator_loss = 0;
+  PlayerLosses losses = {};      // of its last step
   double seconds_computing = 0;  // this round, in gradient and optimizer
   double seconds_waiting = 0;    // this round, for the network
   // The longest exchange that ended in this round, from its emission to the

@@ -10,6 +10,7 @@
 #include "algorithms/base/plain_text.h"
 #include "algorithms/base/status_macros.h"
 #include "nlohmann/json.hpp"
+#include "runtime/telemetry/loss_keys.h"
 
 namespace gossamer {
 namespace {
@@ -99,17 +100,16 @@ std::string ToJsonLine(const RoundMetrics& m) {
   // form of it.
   Json json = {{"round", m.round},
                {"steps", m.steps},
-               {"finished", Timestamp(m.finished)},
-               {"generator_loss", m.generator_loss},
-               {"discriminator_loss", m.discriminator_loss},
-               {"seconds_computing", m.seconds_computing},
-               {"seconds_waiting", m.seconds_waiting},
-               {"seconds_exchanging", m.seconds_exchanging},
-               {"bytes_sent", m.bytes_sent},
-               {"bytes_received", m.bytes_received},
-               {"corrections", m.corrections},
-               {"skipped", m.skipped},
-               {"late", m.late}};
+               {"finished", Timestamp(m.finished)}};
+  AddLossKeys(m.losses, json);
+  json["seconds_computing"] = m.seconds_computing;
+  json["seconds_waiting"] = m.seconds_waiting;
+  json["seconds_exchanging"] = m.seconds_exchanging;
+  json["bytes_sent"] = m.bytes_sent;
+  json["bytes_received"] = m.bytes_received;
+  json["corrections"] = m.corrections;
+  json["skipped"] = m.skipped;
+  json["late"] = m.late;
   if (m.clipping) {
     json["clipped"] = m.clipping->clipped;
     json["longest_difference"] = m.clipping->longest;
@@ -150,8 +150,7 @@ absl::StatusOr<RoundMetrics> ParseMetricsLine(std::string_view line) {
     absl::ParseTime(absl::RFC3339_full, finished->get<std::string>(),
                     &m.finished, &error);
   }
-  m.generator_loss = Number(json, "generator_loss");
-  m.discriminator_loss = Number(json, "discriminator_loss");
+  m.losses = LossesIn(json);
   m.seconds_computing = Number(json, "seconds_computing");
   m.seconds_waiting = Number(json, "seconds_waiting");
   m.seconds_exchanging = Number(json, "seconds_exchanging");

@@ -1,6 +1,7 @@
 // RoundMetrics and Events as lines of JSON, and back.
 //
-// The keys are the names of the fields in metrics.h; times are RFC 3339 in UTC.
+// The keys are the names of the fields in metrics.h, with one of loss_keys.h a
+// player; times are RFC 3339 in UTC.
 // Values that are not finite or not known are null or left out.  Knows nothing
 // of who writes the file.
 

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "algorithms/base/plain_text.h"
 
 namespace gossamer {
 namespace {
@@ -17,6 +19,12 @@ namespace {
 constexpr size_t kMostPeers = 16;
 // Several heartbeats have to be missing before a peer is called silent.
 constexpr absl::Duration kSilent = absl::Seconds(10);
+// The most players whose losses have a column: a third one would push the end
+// of a row over the edge of a terminal of 80 columns.  The logs and `status
+// --json` have all.
+constexpr size_t kMostLosses = 2;
+constexpr size_t kLossWidth = 10;
+constexpr size_t kMostOfAName = 16;
 
 double MeanRate(const FleetProgress& p) {
   double sum = 0;
@@ -48,10 +56,40 @@ std::optional<double> MeanScore(const FleetProgress& p) {
   return sum / n;
 }
 
-double Mean(const FleetProgress& p, double PeerProgress::*value) {
+std::vector<std::string> PlayersOf(const FleetProgress& p) {
+  std::vector<std::string> players;
+  for (const PeerProgress& peer : p.peers) AddPlayers(peer.losses, players);
+  return players;
+}
+
+// Returns the mean over the peers that know it.
+std::optional<double> MeanLoss(const FleetProgress& p,
+                               const std::string& player) {
   double sum = 0;
-  for (const PeerProgress& peer : p.peers) sum += peer.*value;
-  return p.peers.empty() ? 0 : sum / static_cast<double>(p.peers.size());
+  int n = 0;
+  for (const PeerProgress& peer : p.peers) {
+    const double loss = LossOf(peer.losses, player);
+    if (!std::isfinite(loss)) continue;
+    sum += loss;
+    ++n;
+  }
+  if (n == 0) return std::nullopt;
+  return sum / n;
+}
+
+// Returns the letters that papers have for the players of a GAN, and other
+// names as they are.  Names may come from another machine.
+std::string ShortName(const std::string& player) {
+  if (player == "generator") return "G";
+  if (player == "discriminator") return "D";
+  return PlainText(player, kMostOfAName);
+}
+
+// Returns "loss G", or the name alone where both do not fit.
+std::string LossHeading(const std::string& player) {
+  const std::string name = ShortName(player);
+  const std::string heading = absl::StrCat("loss ", name);
+  return heading.size() <= kLossWidth ? heading : name.substr(0, kLossWidth);
 }
 
 double BytesSent(const FleetProgress& p) {
@@ -77,16 +115,25 @@ std::string Headline(const FleetProgress& p) {
       left ? absl::StrCat("  ETA ", HumanDuration(*left)) : "");
 }
 
-std::string Row(const PeerProgress& peer) {
+std::string Row(const PeerProgress& peer,
+                std::span<const std::string> players) {
   const std::string state = peer.finished ? "done"
                             : peer.silent > kSilent
                                 ? "silent " + HumanDuration(peer.silent)
                                 : "";
-  return absl::StrFormat(
-      "%5d %9d %9.2f %10.4f %10.4f %10s %10s  %s", peer.id, peer.round,
-      peer.rounds_per_second, peer.generator_loss, peer.discriminator_loss,
-      HumanBytes(static_cast<double>(peer.bytes_sent)),
+  std::string row = absl::StrFormat("%5d %9d %9.2f", peer.id, peer.round,
+                                    peer.rounds_per_second);
+  for (const std::string& player : players) {
+    const double loss = LossOf(peer.losses, player);
+    // A loss that the game does not say is no number.
+    const std::string text =
+        std::isnan(loss) ? "-" : absl::StrFormat("%.4f", loss);
+    absl::StrAppendFormat(&row, " %*s", kLossWidth, text);
+  }
+  absl::StrAppendFormat(
+      &row, " %10s %10s  %s", HumanBytes(static_cast<double>(peer.bytes_sent)),
       peer.score ? absl::StrFormat("%.4g", *peer.score) : "-", state);
+  return row;
 }
 
 }  // namespace
@@ -136,12 +183,18 @@ std::string HumanDuration(absl::Duration duration) {
 }
 
 std::vector<std::string> FormatPeers(const FleetProgress& p, int width) {
+  std::vector<std::string> players = PlayersOf(p);
+  if (players.size() > kMostLosses) players.resize(kMostLosses);
+  std::string headings =
+      absl::StrFormat("%5s %9s %9s", "peer", "round", "rounds/s");
+  for (const std::string& player : players) {
+    absl::StrAppendFormat(&headings, " %*s", kLossWidth, LossHeading(player));
+  }
+  absl::StrAppendFormat(&headings, " %10s %10s", "sent", "score");
   std::vector<std::string> lines = {
-      absl::StrCat(p.title, p.note.empty() ? "" : "  - ", p.note),
-      absl::StrFormat("%5s %9s %9s %10s %10s %10s %10s", "peer", "round",
-                      "rounds/s", "loss G", "loss D", "sent", "score")};
+      absl::StrCat(p.title, p.note.empty() ? "" : "  - ", p.note), headings};
   for (size_t i = 0; i < std::min(p.peers.size(), kMostPeers); ++i) {
-    lines.push_back(Row(p.peers[i]));
+    lines.push_back(Row(p.peers[i], players));
   }
   if (p.peers.size() > kMostPeers) {
     lines.push_back(
@@ -168,10 +221,12 @@ std::vector<std::string> FormatTable(const FleetProgress& p, int width) {
 }
 
 std::string FormatLine(const FleetProgress& p) {
-  std::vector<std::string> parts = {
-      Headline(p),
-      absl::StrFormat("G %.4g  D %.4g", Mean(p, &PeerProgress::generator_loss),
-                      Mean(p, &PeerProgress::discriminator_loss))};
+  std::vector<std::string> parts = {Headline(p)};
+  for (const std::string& player : PlayersOf(p)) {
+    const std::optional<double> loss = MeanLoss(p, player);
+    if (!loss) continue;
+    parts.push_back(absl::StrFormat("%s %.4g", ShortName(player), *loss));
+  }
   if (p.consensus_distance) {
     parts.push_back(absl::StrFormat("consensus %.2e", *p.consensus_distance));
   }

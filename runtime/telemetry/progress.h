@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "algorithms/game/player_losses.h"
 
 namespace gossamer {
 
@@ -22,8 +23,7 @@ struct PeerProgress {
   uint64_t id = 0;
   uint64_t round = 0;  // finished
   double rounds_per_second = 0;
-  double generator_loss = 0;
-  double discriminator_loss = 0;
+  PlayerLosses losses = {};
   uint64_t bytes_sent = 0;
   std::optional<double> score = {};
   absl::Duration silent = {};  // since its last heartbeat
@@ -44,8 +44,9 @@ uint64_t FleetRound(const FleetProgress& progress);
 // rate.
 std::optional<absl::Duration> TimeLeft(const FleetProgress& progress);
 
-// Lines of at most `width` columns, without line ends.  FormatPeers leaves out
-// what needs to know how many rounds there will be.
+// Lines of at most `width` columns, without line ends.  The table shows the
+// losses of two players at most, the line the means of all.  FormatPeers leaves
+// out what needs to know how many rounds there will be.
 std::vector<std::string> FormatTable(const FleetProgress& progress, int width);
 std::vector<std::string> FormatPeers(const FleetProgress& progress, int width);
 std::string FormatLine(const FleetProgress& progress);

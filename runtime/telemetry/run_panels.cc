@@ -1,9 +1,11 @@
 #include "runtime/telemetry/run_panels.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/plain_text.h"
 
 namespace gossamer {
 namespace {
@@ -14,29 +16,41 @@ std::string ScoreTitle(const RoundMetrics& metrics) {
                       " (lower is better)");
 }
 
+// Returns the panel of one player's loss, without points that are not finite.
+Panel LossPanel(const std::string& player, const std::vector<PeerLog>& peers) {
+  // A name may come from another machine.
+  Panel panel{.title = absl::StrCat(PlainText(player), " loss")};
+  for (const PeerLog& peer : peers) {
+    Series s{peer.label, {}};
+    for (const RoundMetrics& m : peer.rounds) {
+      const double loss = LossOf(m.losses, player);
+      if (!std::isfinite(loss)) continue;
+      s.points.emplace_back(static_cast<double>(m.round), loss);
+    }
+    // A peer without a point has no line, and no place in the legend.
+    if (!s.points.empty()) panel.series.push_back(std::move(s));
+  }
+  return panel;
+}
+
 }  // namespace
 
 std::vector<Panel> RunPanels(const std::vector<PeerLog>& peers,
                              const std::vector<Sample>& consensus) {
-  Panel generator{.title = "generator loss"};
-  Panel discriminator{.title = "discriminator loss"};
+  std::vector<std::string> players;
+  double last = 0;
   Panel score{.title = "", .log_y = true, .markers = true};
   Panel distance{.title = "consensus distance", .log_y = true};
   for (const PeerLog& peer : peers) {
-    Series g{peer.label, {}}, d{peer.label, {}}, s{peer.label, {}};
+    Series s{peer.label, {}};
     for (const RoundMetrics& m : peer.rounds) {
       const double round = static_cast<double>(m.round);
-      g.points.emplace_back(round, m.generator_loss);
-      d.points.emplace_back(round, m.discriminator_loss);
+      last = std::max(last, round);
+      AddPlayers(m.losses, players);
       if (!m.score) continue;
       s.points.emplace_back(round, *m.score);
       score.title = ScoreTitle(m);
     }
-    // A peer that has not finished a round has no line, and no place in the
-    // legend.
-    if (g.points.empty()) continue;
-    generator.series.push_back(std::move(g));
-    discriminator.series.push_back(std::move(d));
     if (!s.points.empty()) score.series.push_back(std::move(s));
   }
   Series fleet{"fleet", {}};
@@ -44,17 +58,15 @@ std::vector<Panel> RunPanels(const std::vector<PeerLog>& peers,
     fleet.points.emplace_back(static_cast<double>(sample.round), sample.value);
   }
   if (!fleet.points.empty()) distance.series.push_back(std::move(fleet));
-  double last = 0;
-  for (const Series& s : generator.series) {
-    last = std::max(last, s.points.back().first);
-  }
   std::vector<Panel> panels;
-  for (Panel* panel : {&generator, &discriminator, &score, &distance}) {
-    // All panels end at the same round, so that they can be compared at a
-    // glance.
-    panel->x_end = last;
-    if (!panel->series.empty()) panels.push_back(std::move(*panel));
+  for (const std::string& player : players) {
+    panels.push_back(LossPanel(player, peers));
   }
+  panels.push_back(std::move(score));
+  panels.push_back(std::move(distance));
+  std::erase_if(panels, [](const Panel& p) { return p.series.empty(); });
+  // All panels end at the same round, so that they can be compared at a glance.
+  for (Panel& panel : panels) panel.x_end = last;
   return panels;
 }
 

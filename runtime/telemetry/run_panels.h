@@ -1,4 +1,4 @@
-// The curves of one run: losses, scores, consensus distance.
+// The curves of one run: losses of each player, scores, consensus distance.
 //
 // Made from logs; knows nothing of how curves are drawn.
 

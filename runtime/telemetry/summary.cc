@@ -15,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
 #include "runtime/telemetry/elapsed.h"
+#include "runtime/telemetry/loss_keys.h"
 
 namespace gossamer {
 namespace {
@@ -51,20 +52,31 @@ double Sum(const Rounds& rounds, double RoundMetrics::*value) {
 }
 
 double MeanOfLastTenth(const std::vector<Rounds>& peers,
-                       double RoundMetrics::*value) {
+                       const std::string& player) {
   double sum = 0;
   size_t n = 0;
   for (const Rounds& rounds : peers) {
     // At least one round counts, also in a run of fewer than ten.
     for (size_t i = rounds.size() - (rounds.size() + 9) / 10; i < rounds.size();
          ++i) {
-      if (!std::isfinite(rounds[i].*value)) continue;
-      sum += rounds[i].*value;
+      const double loss = LossOf(rounds[i].losses, player);
+      if (!std::isfinite(loss)) continue;
+      sum += loss;
       ++n;
     }
   }
   return n == 0 ? std::numeric_limits<double>::quiet_NaN()
                 : sum / static_cast<double>(n);
+}
+
+void FillLosses(const std::vector<Rounds>& peers, RunSummary& s) {
+  std::vector<std::string> players;
+  for (const Rounds& rounds : peers) {
+    for (const RoundMetrics& m : rounds) AddPlayers(m.losses, players);
+  }
+  for (const std::string& player : players) {
+    s.losses.push_back({player, MeanOfLastTenth(peers, player)});
+  }
 }
 
 void FillScores(const std::vector<Rounds>& peers, RunSummary& s) {
@@ -170,9 +182,7 @@ RunSummary Summarize(const std::vector<Rounds>& peers) {
   }
   s.exchange_seconds = MedianOf(exchanges);
   if (s.clipping) s.clipping->longest = MedianOf(differences);
-  s.generator_loss = MeanOfLastTenth(peers, &RoundMetrics::generator_loss);
-  s.discriminator_loss =
-      MeanOfLastTenth(peers, &RoundMetrics::discriminator_loss);
+  FillLosses(peers, s);
   FillScores(peers, s);
   return s;
 }
@@ -194,8 +204,7 @@ std::string ToJson(const RunSummary& s) {
   Put(json, "last_score", s.last_score);
   Put(json, "best_score", s.best_score);
   Put(json, "consensus_distance", s.consensus_distance);
-  json["generator_loss"] = s.generator_loss;
-  json["discriminator_loss"] = s.discriminator_loss;
+  AddLossKeys(s.losses, json);
   json["bytes_per_round"] = s.bytes_per_round;
   json["seconds_computing"] = s.seconds_computing;
   json["seconds_waiting"] = s.seconds_waiting;
@@ -238,8 +247,7 @@ absl::StatusOr<RunSummary> ParseSummary(const std::string& text) {
     Get(json, "last_score", s.last_score);
     Get(json, "best_score", s.best_score);
     Get(json, "consensus_distance", s.consensus_distance);
-    s.generator_loss = GetNumber(json, "generator_loss");
-    s.discriminator_loss = GetNumber(json, "discriminator_loss");
+    s.losses = LossesIn(json);
     s.bytes_per_round = GetNumber(json, "bytes_per_round");
     s.seconds_computing = GetNumber(json, "seconds_computing");
     s.seconds_waiting = GetNumber(json, "seconds_waiting");

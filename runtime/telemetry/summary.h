@@ -23,10 +23,10 @@ struct Sample {
   double value = 0;
 };
 
-// In summary.json the name of every field is its key.  Scores and distances
-// have a second key for their round ("last_score", "last_score_round"); both
-// are null without a value.  Sums and means are over peers; times are in
-// seconds.
+// In summary.json the name of every field is its key; losses have a key a
+// player ("generator_loss").  Scores and distances have a second key for their
+// round ("last_score", "last_score_round"); both are null without a value.
+// Sums and means are over peers; times are in seconds.
 struct RunSummary {
   std::string run;
   std::string algorithm;
@@ -47,8 +47,8 @@ struct RunSummary {
   std::optional<Sample> last_score;
   std::optional<Sample> best_score;          // the smallest
   std::optional<Sample> consensus_distance;  // the last
-  double generator_loss = 0;                 // the mean of the last tenth
-  double discriminator_loss = 0;
+  // The mean of each player over the last tenth of the rounds.
+  PlayerLosses losses;
   double bytes_per_round = 0;    // sent by one peer, the mean
   double seconds_computing = 0;  // of one peer, the mean
   double seconds_waiting = 0;

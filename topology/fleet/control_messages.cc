@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "topology/fleet/losses_message.h"
 #include "topology/fleet/view_message.h"
 
 namespace gossamer {
@@ -26,8 +28,7 @@ PeerReport ReportOf(const wire::HeartbeatRequest& m) {
   report.tempo = {.busy_seconds = m.busy_seconds(),
                   .exchange_seconds = m.exchange_seconds(),
                   .rounds = m.tempo_rounds()};
-  report.generator_loss = m.generator_loss();
-  report.discriminator_loss = m.discriminator_loss();
+  report.losses = LossesOf(m);
   if (m.has_score()) report.score = m.score();
   report.bytes_sent = m.bytes_sent();
   report.sketch = FromBytes(m.sketch());
@@ -92,6 +93,11 @@ absl::StatusOr<FleetHeartbeat> HeartbeatOf(
     return absl::InvalidArgumentError(
         "heartbeat: the sketch is not a list of float64");
   }
+  if (request.loss_player_size() != request.loss_size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("heartbeat: ", request.loss_size(), " losses of ",
+                     request.loss_player_size(), " players"));
+  }
   FleetHeartbeat heartbeat;
   heartbeat.run_id = request.run_id();
   heartbeat.peer_id = {request.peer_id()};
@@ -136,8 +142,7 @@ void Fill(const FleetPeer& peer, wire::PeerStatus& status) {
   status.set_round(peer.report.round);
   status.set_steps(peer.report.steps);
   status.set_rounds_per_second(peer.report.rounds_per_second);
-  status.set_generator_loss(peer.report.generator_loss);
-  status.set_discriminator_loss(peer.report.discriminator_loss);
+  AddLosses(peer.report.losses, status);
   if (peer.report.score) status.set_score(*peer.report.score);
   status.set_bytes_sent(peer.report.bytes_sent);
   status.set_seconds_since_heartbeat(

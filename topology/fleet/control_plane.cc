@@ -19,8 +19,27 @@ namespace {
 
 // A measurement, and heartbeats before and after it.
 constexpr absl::Duration kTurnLimit = absl::Seconds(40);
-// Room for a count beside its name in a message.
+// Room for a count or a loss beside its name in a message.
 constexpr size_t kCountBytes = 16;
+// The losses that are among what every peer has: those of a GAN.  In
+// MaxAnswerBytes there is room for them beside the longest address.
+constexpr size_t kMostLossBytes = 64;
+
+size_t LossBytes(const wire::PeerStatus& status) {
+  size_t bytes = 0;
+  for (const std::string& player : status.loss_player()) {
+    bytes += player.size() + kCountBytes;
+  }
+  return bytes;
+}
+
+// Leaves out the last players' losses, of a game whose names are long or many.
+void CutLosses(wire::PeerStatus& status) {
+  while (LossBytes(status) > kMostLossBytes) {
+    status.mutable_loss_player()->RemoveLast();
+    status.mutable_loss()->RemoveLast();
+  }
+}
 
 }  // namespace
 
@@ -325,8 +344,8 @@ absl::Status ControlPlane::GetStatus(const wire::GetStatusRequest& request,
   response.set_expected(static_cast<uint32_t>(fleet_->options().expected));
   response.set_view_epoch(fleet_->record().view.epoch);
   // The answer must fit though all are in trouble: the first peers then say
-  // what their trouble is.  A quarter of the answer is for events and devices,
-  // and the rest for what every peer has.
+  // what their trouble is.  A quarter of the answer is for events, devices
+  // and losses of many players, and the rest for what every peer has.
   auto room = static_cast<size_t>(
       MaxAnswerBytes(static_cast<int>(snapshot.peers.size())) / 4);
   for (const FleetPeer& p : snapshot.peers) {
@@ -336,9 +355,11 @@ absl::Status ControlPlane::GetStatus(const wire::GetStatusRequest& request,
     for (const auto& [name, count] : status.events()) {
       bytes += name.size() + kCountBytes;
     }
+    if (LossBytes(status) > kMostLossBytes) bytes += LossBytes(status);
     if (bytes > room) {
       status.clear_events();
       status.clear_device();
+      CutLosses(status);
     }
     room -= std::min(room, bytes);
   }

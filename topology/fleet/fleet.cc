@@ -36,6 +36,17 @@ absl::Status CheckReport(const FleetHeartbeat& heartbeat) {
         absl::StrCat("heartbeat: suspects ", heartbeat.suspected.size(),
                      " peers; at most ", kMaxSuspected, " fit"));
   }
+  if (report.losses.size() > kMostPlayers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("heartbeat: losses of ", report.losses.size(),
+                     " players; at most ", kMostPlayers, " fit"));
+  }
+  for (const PlayerLoss& loss : report.losses) {
+    if (IsPlayerName(loss.player)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("heartbeat: the name of a player has ", loss.player.size(),
+                     " bytes; it must have 1 to ", kMaxPlayerNameBytes));
+  }
   return absl::OkStatus();
 }
 

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/game/player_losses.h"
 #include "topology/fleet/event_tally.h"
 #include "topology/view.h"
 
@@ -47,8 +48,7 @@ struct PeerReport {
   uint64_t steps = 0;
   double rounds_per_second = 0;
   Tempo tempo;
-  double generator_loss = 0;
-  double discriminator_loss = 0;
+  PlayerLosses losses;          // of the last round; empty before
   std::optional<double> score;  // latest, if this peer evaluates
   uint64_t bytes_sent = 0;      // since start
   std::vector<double> sketch;   // count-sketch of x; empty: none yet

@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
@@ -98,6 +99,33 @@ TEST_F(StatusCommandTest, SaysWhatPeersHaveTold) {
   EXPECT_EQ(peers[0]["events"], Json::object());
   EXPECT_EQ(peers[1]["events"],
             Json({{"checkpoint_failed", 12}, {"edge_refused", 3}}));
+}
+
+TEST_F(StatusCommandTest, SaysTheLossesOfEveryPlayer) {
+  wire::HeartbeatRequest request;
+  request.set_run_id("run");
+  request.set_peer_id(2);
+  request.set_boot_id(2);
+  for (const char* player : {"student", "critic", "\x1b[2J"}) {
+    request.add_loss_player(player);
+    request.add_loss(player[0] == 'c' ? std::nan("") : 0.25);
+  }
+  grpc::ClientContext context;
+  wire::HeartbeatResponse response;
+  ASSERT_TRUE(stub_->Heartbeat(&context, request, &response).ok());
+
+  const Result text = Run("status --topology " + address());
+  ASSERT_EQ(text.code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("rounds/s    student     critic "));
+  EXPECT_THAT(text.out, HasSubstr(" 0.2500          - "));
+  EXPECT_THAT(text.out, Not(HasSubstr("\x1b")));
+  const Result result = Run("status --json --topology " + address());
+  ASSERT_EQ(result.code, 0) << result.err;
+  const Json peers = Json::parse(result.out)["peers"];
+  EXPECT_FALSE(peers[0].contains("student_loss"));
+  EXPECT_EQ(peers[1]["student_loss"], 0.25);
+  EXPECT_TRUE(peers[1].at("critic_loss").is_null());
+  EXPECT_FALSE(peers[1].contains("generator_loss"));
 }
 
 }  // namespace

@@ -10,12 +10,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "algorithms/game/bilinear_game.h"
+#include "algorithms/game/wrapped_game.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/sim/fault_plan.h"
+#include "runtime/telemetry/metrics_log.h"
 #include "tests/runtime/peer/quadratic_fleet.h"
 #include "tests/testing/forwarding_membership.h"
 #include "tests/testing/sim_fleet.h"
@@ -402,6 +405,47 @@ TEST(PeerTest, NanGradientsStopThatPeersStepsOnly) {
   for (int r = 0; r < 4; ++r) {
     EXPECT_EQ(fleet.peer(r).last_metrics().round, 40u);
     for (float v : fleet.game(r).parameters()) ASSERT_TRUE(std::isfinite(v));
+  }
+}
+
+// A game of three players, of which one says no loss and one has no tensor.
+class ThreePlayers final : public WrappedGame {
+ public:
+  explicit ThreePlayers(std::unique_ptr<Game> game)
+      : WrappedGame(std::move(game)),
+        layout_(WrappedGame::layout().segments(), {"G", "D", "S"}) {}
+  const ParameterLayout& layout() const override { return layout_; }
+  absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
+    absl::StatusOr<Losses> losses = WrappedGame::Gradient(players, key);
+    if (losses.ok()) *losses = {0.5, std::nan(""), 2};
+    return losses;
+  }
+
+ private:
+  const ParameterLayout layout_;
+};
+
+TEST(PeerTest, LossesHaveThePlayersNames) {
+  SimFleetOptions o = QuadraticFleet(2, 5);
+  o.game = [](int rank) -> std::unique_ptr<Game> {
+    auto game = Quadratic(rank, 2, 0.1, 0.5);
+    if (rank == 0) return game;
+    return std::make_unique<ThreePlayers>(std::move(game));
+  };
+  SimFleet fleet(o);
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+  for (const RoundMetrics& m : fleet.recorder(0).rounds) {
+    ASSERT_THAT(m.losses, testing::SizeIs(2));
+    EXPECT_EQ(m.losses[0].player, "generator");
+    EXPECT_EQ(m.losses[1].player, "discriminator");
+    EXPECT_TRUE(std::isfinite(m.losses[1].value));
+  }
+  ASSERT_THAT(fleet.recorder(1).rounds, testing::SizeIs(5));
+  for (const RoundMetrics& m : fleet.recorder(1).rounds) {
+    const std::string line = ToJsonLine(m);
+    EXPECT_THAT(line, testing::HasSubstr(
+                          R"("G_loss":0.5,"D_loss":null,"S_loss":2.0,)"));
+    EXPECT_EQ(ToJsonLine(*ParseMetricsLine(line)), line);
   }
 }
 

@@ -45,8 +45,7 @@ RoundMetrics Round(uint64_t round) {
   return {.round = round,
           .steps = round,
           .finished = kStart + absl::Milliseconds(500 * round),
-          .generator_loss = -0.5,
-          .discriminator_loss = 0.25,
+          .losses = {{"generator", -0.5}, {"discriminator", 0.25}},
           .seconds_computing = 0.4,
           .seconds_waiting = 0.1,
           .seconds_exchanging = 0.3,
@@ -257,16 +256,60 @@ TEST(MetricsLog, ClippingIsThereIfThereIsAny) {
 
 TEST(MetricsLog, WhatIsNotFiniteIsNull) {
   RoundMetrics m = Round(1);
-  m.generator_loss = std::numeric_limits<double>::quiet_NaN();
+  m.losses[0].value = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THAT(ToJsonLine(m), HasSubstr(R"("generator_loss":null)"));
-  EXPECT_TRUE(std::isnan(ParseMetricsLine(ToJsonLine(m))->generator_loss));
+  const PlayerLosses back = ParseMetricsLine(ToJsonLine(m))->losses;
+  ASSERT_THAT(back, SizeIs(2));
+  EXPECT_TRUE(std::isnan(back[0].value));
+}
+
+// Three players in an order of their own, one of which says no loss.
+RoundMetrics RoundOfThree(uint64_t round) {
+  RoundMetrics m = Round(round);
+  m.losses = {{"student", static_cast<double>(round)},
+              {"critic", -1},
+              {"adversary", std::numeric_limits<double>::quiet_NaN()}};
+  return m;
+}
+
+std::vector<std::string> NamesOf(const PlayerLosses& losses) {
+  std::vector<std::string> names;
+  for (const PlayerLoss& loss : losses) names.push_back(loss.player);
+  return names;
+}
+
+TEST(MetricsLog, EveryPlayerHasAKey) {
+  const std::string line = ToJsonLine(RoundOfThree(3));
+  EXPECT_THAT(line, HasSubstr(R"("student_loss":3.0,"critic_loss":-1.0,)"
+                              R"("adversary_loss":null,"seconds_computing")"));
+  EXPECT_THAT(line, Not(HasSubstr("generator")));
+  const auto back = ParseMetricsLine(line);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_THAT(NamesOf(back->losses),
+              ElementsAre("student", "critic", "adversary"));
+  EXPECT_EQ(LossOf(back->losses, "student"), 3);
+  EXPECT_TRUE(std::isnan(LossOf(back->losses, "adversary")));
+  EXPECT_EQ(ToJsonLine(*back), line);
+}
+
+// A file may be of another machine.
+TEST(MetricsLog, NamesOfPlayersAreFewAndShort) {
+  std::string line = R"({"round":1,"_loss":1,"loss":2,"own_loss":"text")";
+  absl::StrAppend(&line, ",\"", std::string(65, 'x'), "_loss\":1");
+  for (int i = 0; i < 40; ++i) absl::StrAppend(&line, ",\"", i, "_loss\":1");
+  const auto back = ParseMetricsLine(line + "}");
+  ASSERT_TRUE(back.ok()) << back.status();
+  ASSERT_THAT(back->losses, SizeIs(kMostPlayers));
+  EXPECT_EQ(back->losses[0].player, "own");
+  EXPECT_TRUE(std::isnan(back->losses[0].value));
+  EXPECT_EQ(back->losses[1].player, "0");
 }
 
 TEST(MetricsLog, ALaterLifeOfARoundCounts) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/metrics.jsonl";
   RoundMetrics again = Round(2);
-  again.generator_loss = 9;
+  again.losses[0].value = 9;
   std::ofstream(path) << ToJsonLine(Round(1)) << "\n"
                       << ToJsonLine(Round(2)) << "\n"
                       << ToJsonLine(Round(3)) << "\n"
@@ -275,7 +318,7 @@ TEST(MetricsLog, ALaterLifeOfARoundCounts) {
   const auto rounds = ReadMetrics(path);
   ASSERT_TRUE(rounds.ok()) << rounds.status();
   ASSERT_THAT(*rounds, SizeIs(2));
-  EXPECT_EQ(rounds->back().generator_loss, 9);
+  EXPECT_EQ(LossOf(rounds->back().losses, "generator"), 9);
 }
 
 TEST(MetricsLog, NamesTheLineThatIsNone) {
@@ -467,14 +510,28 @@ TEST(Summary, KeysAreStableAndReadBack) {
   EXPECT_EQ(ParseSummary("{}").status().code(), absl::StatusCode::kDataLoss);
 }
 
+TEST(Summary, EveryPlayerHasAKey) {
+  std::vector<RoundMetrics> rounds;
+  for (uint64_t round = 1; round <= 20; ++round) {
+    rounds.push_back(RoundOfThree(round));
+  }
+  const RunSummary s = Summarize({rounds, rounds});
+  EXPECT_THAT(NamesOf(s.losses), ElementsAre("student", "critic", "adversary"));
+  const auto back = ParseSummary(ToJson(s));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(LossOf(back->losses, "student"), 19.5);  // of the last two
+  EXPECT_EQ(LossOf(back->losses, "critic"), -1);
+  EXPECT_THAT(ToJson(*back), HasSubstr(R"("adversary_loss": null)"));
+  EXPECT_EQ(ToJson(*back), ToJson(s));
+}
+
 FleetProgress FourPeers() {
   FleetProgress p{.title = "quick  dp-oadam  4 peers", .rounds = 1000};
   for (uint64_t id = 1; id <= 4; ++id) {
     p.peers.push_back({.id = id,
                        .round = 250 + id,
                        .rounds_per_second = 5,
-                       .generator_loss = -0.25,
-                       .discriminator_loss = 1.5,
+                       .losses = {{"generator", -0.25}, {"discriminator", 1.5}},
                        .bytes_sent = 12'345'678});
   }
   p.peers[0].score = 0.03125;
@@ -506,6 +563,38 @@ TEST(Progress, LineHasItAllInOneRow) {
   EXPECT_EQ(FormatLine(FourPeers()),
             "round 251/1000 (25 %)  5.00 rounds/s  ETA 2m30s  G -0.25  D 1.5  "
             "consensus 1.50e-04  score 0.03125  sent 49.4 MB");
+}
+
+TEST(Progress, TheHeadingsOfAGanAreItsLetters) {
+  EXPECT_EQ(FormatTable(FourPeers(), 100)[2],
+            " peer     round  rounds/s     loss G     loss D       sent      "
+            "score");
+}
+
+TEST(Progress, ShowsPlayersByTheirNames) {
+  FleetProgress p = FourPeers();
+  for (PeerProgress& peer : p.peers) {
+    peer.losses = {
+        {"S", 0.5}, {"fake\n_score_of_today", std::nan("")}, {"adversary", 2}};
+  }
+  // One peer has not trained yet, and another one lacks a loss.
+  p.peers[0].losses.clear();
+  p.peers[1].losses[2].value = std::nan("");
+  const std::vector<std::string> lines = FormatTable(p, 100);
+  EXPECT_EQ(lines[2],
+            " peer     round  rounds/s     loss S fake\\x0a_s       sent      "
+            "score");
+  EXPECT_THAT(lines[3], HasSubstr(" 5.00          -          -    12.3 MB "));
+  EXPECT_THAT(lines[4], HasSubstr(" 5.00     0.5000          -    12.3 MB "));
+  EXPECT_THAT(FormatLine(p), HasSubstr("  S 0.5  adversary 2  consensus"));
+}
+
+TEST(Progress, HasNoLossBeforeAnybodyHasTrained) {
+  FleetProgress p = FourPeers();
+  for (PeerProgress& peer : p.peers) peer.losses.clear();
+  EXPECT_EQ(FormatTable(p, 100)[2],
+            " peer     round  rounds/s       sent      score");
+  EXPECT_THAT(FormatLine(p), HasSubstr("ETA 2m30s  consensus"));
 }
 
 TEST(Progress, NoTimeLeftWithoutARate) {
@@ -588,9 +677,8 @@ TEST(Curves, DrawsARunAsPng) {
     for (uint64_t r = 1; r <= 1300; ++r) {
       RoundMetrics m = Round(r);
       const double t = static_cast<double>(r) / 300;
-      m.generator_loss = 0.4 * std::sin(t) - 0.3 + 0.2 * key.Gaussian(r);
-      m.discriminator_loss =
-          -3 * std::exp(-t) - 0.5 + 0.1 * key.Gaussian(2 * r);
+      m.losses[0].value = 0.4 * std::sin(t) - 0.3 + 0.2 * key.Gaussian(r);
+      m.losses[1].value = -3 * std::exp(-t) - 0.5 + 0.1 * key.Gaussian(2 * r);
       if (p == 0 && r % 100 == 0) m.score = 2 * std::exp(-t) + 0.02;
       peers[p].rounds.push_back(m);
       if (p == 0 && r % 7 == 0) {
@@ -610,6 +698,21 @@ TEST(Curves, AllPanelsOfARunEndWithIt) {
       RunPanels({{"peer 0", Rounds(10)}, {"peer 1", Rounds(12)}}, {{3, 1e-3}});
   ASSERT_THAT(panels, SizeIs(3));  // no round was scored
   for (const Panel& panel : panels) EXPECT_EQ(panel.x_end, 12);
+}
+
+TEST(Curves, EveryPlayerHasAPanel) {
+  std::vector<std::string> titles;
+  for (const Panel& panel :
+       RunPanels({{"peer 0", {RoundOfThree(1), RoundOfThree(2)}},
+                  {"peer 1", {Round(1)}},
+                  {"peer 2", {}}},
+                 {})) {
+    titles.push_back(panel.title);
+    EXPECT_THAT(panel.series, SizeIs(1));
+  }
+  // The third player says no loss.
+  EXPECT_THAT(titles, ElementsAre("student loss", "critic loss",
+                                  "generator loss", "discriminator loss"));
 }
 
 TEST(Curves, AZeroIsLeftOutOfALogarithmicAxis) {

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/game/player_losses.h"
 #include "topology/fleet/event_kind.h"
 #include "topology/fleet/protocol.h"
 
@@ -23,6 +25,7 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsNan;
 using ::testing::Not;
 using ::testing::Pair;
 using ::testing::SizeIs;
@@ -269,6 +272,76 @@ TEST_F(ControlPlaneTest, AStatusOfManyTroublesStillFits) {
   ASSERT_EQ(status.peers_size(), kMany);
   EXPECT_GT(status.peers(0).events_size(), 20);
   EXPECT_EQ(status.peers(kMany - 1).events_size(), 0);
+  EXPECT_LT(status.ByteSizeLong(), static_cast<size_t>(MaxAnswerBytes(kMany)));
+}
+
+// Losses come and go as two lists, and a list that lacks values is malformed.
+TEST_F(ControlPlaneTest, TheStatusHasTheLossesOfEveryPlayer) {
+  ASSERT_TRUE(Register("run", "a:1").ok());
+  wire::HeartbeatRequest request;
+  request.set_run_id("run");
+  request.set_peer_id(1);
+  request.set_boot_id(7);
+  for (const char* player : {"student", "critic", "adversary"}) {
+    request.add_loss_player(player);
+    request.add_loss(player[0] == 'c' ? std::nan("") : 0.5);
+  }
+  wire::HeartbeatResponse response;
+  ASSERT_EQ(plane_->Heartbeat(request, response), absl::OkStatus());
+  wire::FleetStatus status;
+  ASSERT_TRUE(plane_->GetStatus({}, status).ok());
+  EXPECT_THAT(status.peers(0).loss_player(),
+              ElementsAre("student", "critic", "adversary"));
+  EXPECT_THAT(status.peers(0).loss(), ElementsAre(0.5, IsNan(), 0.5));
+  request.add_loss(1);
+  EXPECT_EQ(plane_->Heartbeat(request, response).code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+// The losses of a hundred peers fit into an answer: all players of the first
+// peers, then as many as everybody has room for.
+TEST_F(ControlPlaneTest, AStatusOfManyPlayersStillFits) {
+  constexpr int kMany = 100;
+  FleetOptions options;
+  options.run_id = "run";
+  options.expected = kMany;
+  auto plane = ControlPlane::Create(
+      options, std::nullopt,
+      [](const FleetRecord&) { return absl::OkStatus(); },
+      [this] { return now_; }, [](const std::string&) {});
+  ASSERT_TRUE(plane.ok()) << plane.status();
+  for (uint64_t id = 1; id <= kMany; ++id) {
+    wire::RegisterRequest registration;
+    registration.set_protocol_version(kControlVersions.newest);
+    registration.set_run_id("run");
+    registration.set_boot_id(id);
+    registration.set_peer_id(id);
+    registration.set_address(std::string(kMaxAddressBytes, 'a'));
+    wire::RegisterResponse registered;
+    ASSERT_TRUE((*plane)->Register(registration, registered).ok());
+    wire::HeartbeatRequest request;
+    request.set_run_id("run");
+    request.set_peer_id(id);
+    request.set_boot_id(id);
+    PlayerLosses losses = {{"generator", 1}, {"discriminator", 2}};
+    if (id != kMany) {
+      losses.resize(kMostPlayers, {std::string(kMaxPlayerNameBytes, 'p'), 3});
+    }
+    for (const PlayerLoss& loss : losses) {
+      request.add_loss_player(loss.player);
+      request.add_loss(loss.value);
+    }
+    wire::HeartbeatResponse response;
+    ASSERT_EQ((*plane)->Heartbeat(request, response), absl::OkStatus());
+  }
+  wire::FleetStatus status;
+  ASSERT_TRUE((*plane)->GetStatus({}, status).ok());
+  EXPECT_EQ(status.peers(0).loss_size(), static_cast<int>(kMostPlayers));
+  for (const int last : {kMany - 2, kMany - 1}) {
+    EXPECT_THAT(status.peers(last).loss_player(),
+                ElementsAre("generator", "discriminator"));
+    EXPECT_THAT(status.peers(last).loss(), ElementsAre(1, 2));
+  }
   EXPECT_LT(status.ByteSizeLong(), static_cast<size_t>(MaxAnswerBytes(kMany)));
 }
 

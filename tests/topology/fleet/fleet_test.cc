@@ -244,6 +244,24 @@ TEST_F(FleetTest, HeartbeatsOfStrangersAndOldLivesAreTold) {
             absl::StatusCode::kInvalidArgument);
 }
 
+TEST_F(FleetTest, LossesOfTooManyPlayersOrTooLongNamesAreRefused) {
+  Assemble(2);
+  FleetHeartbeat h = Beat(2, 102);
+  h.report.losses.assign(kMostPlayers,
+                         {std::string(kMaxPlayerNameBytes, 'p'), 1});
+  EXPECT_TRUE(fleet_->Heartbeat(h, now_).ok());
+  for (auto spoil : {+[](PlayerLosses& l) {
+                       l.push_back({"p", 1});
+                     },
+                     +[](PlayerLosses& l) { l[3].player += 'p'; },
+                     +[](PlayerLosses& l) { l[3].player.clear(); }}) {
+    FleetHeartbeat bad = h;
+    spoil(bad.report.losses);
+    EXPECT_EQ(fleet_->Heartbeat(bad, now_).status().code(),
+              absl::StatusCode::kInvalidArgument);
+  }
+}
+
 TEST_F(FleetTest, FleetRoundIsWhereTwoPeersAre) {
   Assemble(3);
   Hear(Beat(1, 101, 12));

@@ -48,7 +48,8 @@ typedef enum gossamer_code {
 } gossamer_code;
 
 /* A tensor of a player, float32, row-major.  Tensors of a player come together,
- * in one order at all peers. */
+ * in one order at all peers.  There are at most 16 players, with names of at
+ * most 64 bytes. */
 typedef struct gossamer_tensor {
   const char* player;
   const char* name;
@@ -101,7 +102,8 @@ GOSSAMER_API int gossamer_start(gossamer_peer* peer);
 GOSSAMER_API int gossamer_wait(gossamer_peer* peer, int milliseconds);
 /* Ends the program's turn. */
 GOSSAMER_API int gossamer_mix(gossamer_peer* peer);
-/* The losses of the turn in hand, one of each player, for people to look at. */
+/* The losses of the turn in hand, one of each player, for people to look at;
+ * NaN: not known. */
 GOSSAMER_API int gossamer_losses(gossamer_peer* peer, const double* losses,
                                  size_t count);
 GOSSAMER_API int gossamer_status_of(gossamer_peer* peer,

@@ -1,0 +1,62 @@
+// The losses of a game's players by the players' names, for people to look at.
+//
+// Names may come from other machines, so their number and length are bounded.
+// Knows nothing of files or messages.
+
+#ifndef GOSSAMER_ALGORITHMS_GAME_PLAYER_LOSSES_H_
+#define GOSSAMER_ALGORITHMS_GAME_PLAYER_LOSSES_H_
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "algorithms/base/parameter_layout.h"
+
+namespace gossamer {
+
+struct PlayerLoss {
+  std::string player;  // "generator"
+  double value = 0;    // NaN: not known
+};
+
+// In the order of the players' numbers.
+using PlayerLosses = std::vector<PlayerLoss>;
+
+// Returns whether a player may have this name.
+inline bool IsPlayerName(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxPlayerNameBytes;
+}
+
+// Returns the losses without those whose name no player may have, and without
+// those beyond the largest game.
+inline PlayerLosses Bounded(PlayerLosses losses) {
+  std::erase_if(losses, [](const PlayerLoss& loss) {
+    return !IsPlayerName(loss.player);
+  });
+  if (losses.size() > kMostPlayers) losses.resize(kMostPlayers);
+  return losses;
+}
+
+// Returns the loss of one player; NaN if it is not among them.
+inline double LossOf(const PlayerLosses& losses, std::string_view player) {
+  const auto own = std::ranges::find(losses, player, &PlayerLoss::player);
+  return own == losses.end() ? std::numeric_limits<double>::quiet_NaN()
+                             : own->value;
+}
+
+// Adds the players that `names` lacks, up to the largest game.
+inline void AddPlayers(const PlayerLosses& losses,
+                       std::vector<std::string>& names) {
+  for (const PlayerLoss& loss : losses) {
+    if (names.size() == kMostPlayers) return;
+    if (std::ranges::find(names, loss.player) != names.end()) continue;
+    names.push_back(loss.player);
+  }
+}
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_ALGORITHMS_GAME_PLAYER_LOSSES_H_
