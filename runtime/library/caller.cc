@@ -12,9 +12,10 @@ namespace {
 
 // The peer's own bound of parameters that are worth anything (compose.cc).
 constexpr float kLargestParameter = 1e6f;
-// The time in which a program has to give or take its state: the loop of the
-// peer stands still meanwhile, and its lease with the service goes on.
-constexpr absl::Duration kStateLimit = absl::Seconds(5);
+// The time in which a program has to give or take its state.  The loop of the
+// peer stands still meanwhile and sends no heartbeats, so this is less than a
+// lease.
+constexpr absl::Duration kStateLimit = absl::Seconds(3);
 
 }  // namespace
 
@@ -29,8 +30,8 @@ class Caller::CallersGame final : public Game {
   DeviceSpan<float> device_parameters() override {
     return caller_->parameters_;
   }
-  // There are none, and nobody reads them: a vector of its own would be as
-  // large as the parameters.
+  // The game has no gradients and the rule reads none: a vector for them would
+  // be as large as the parameters.
   DeviceSpan<const float> device_gradients() const override {
     return caller_->parameters_;
   }
@@ -47,7 +48,12 @@ class Caller::CallersGame final : public Game {
 };
 
 Caller::Caller(ParameterLayout layout)
-    : layout_(std::move(layout)), parameters_(layout_.size()) {}
+    : layout_(std::move(layout)), own_(layout_.size()), parameters_(own_) {}
+
+void Caller::UseMemory(float* parameters) {
+  parameters_ = {parameters, layout_.size()};
+  own_ = {};
+}
 
 absl::Status Caller::EndStep(const Losses& losses) {
   MutexLock lock(&mu_);
@@ -78,9 +84,15 @@ absl::Status Caller::EndStep(const Losses& losses) {
 
 Caller::Turn Caller::Await(absl::Duration limit) {
   const auto answered = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return turn_ != Turn::kRuntimes || wish_ != Wish::kNone;
+    return turn_ != Turn::kRuntimes || wish_ != Wish::kNone ||
+           !state_failure_.ok();
   };
   mu_.Lock();
+  // A program that leaves and waits has ended its step.
+  if (leaving_ && turn_ == Turn::kCallers) {
+    turn_ = Turn::kRuntimes;
+    changed_.SignalAll();
+  }
   while (changed_.AwaitFor(&mu_, limit, answered) && wish_ != Wish::kNone) {
     const Wish wish = wish_;
     const uint64_t number = wishes_;
@@ -93,7 +105,7 @@ Caller::Turn Caller::Await(absl::Duration limit) {
     mu_.Lock();
     // The runtime waits for an answer, but not for ever.
     if (wish_ != wish || wishes_ != number) continue;
-    if (wish == Wish::kSave && answer.ok()) saved_ = std::move(state);
+    if (wish == Wish::kSave) saved_ = std::move(state);
     answer_ = std::move(answer);
     wish_ = Wish::kNone;
     changed_.SignalAll();
@@ -106,8 +118,11 @@ Caller::Turn Caller::Await(absl::Duration limit) {
 void Caller::Leave() {
   MutexLock lock(&mu_);
   leaving_ = true;
-  if (turn_ == Turn::kCallers) turn_ = Turn::kRuntimes;
-  changed_.SignalAll();
+}
+
+absl::Status Caller::TakeStateFailure() {
+  MutexLock lock(&mu_);
+  return std::exchange(state_failure_, absl::OkStatus());
 }
 
 absl::Status Caller::ended() const {
@@ -144,19 +159,30 @@ Losses Caller::Step(const CallerProgress& progress) {
   return losses_;
 }
 
-bool Caller::Ask(Wish wish) {
+void Caller::Ask(Wish wish) {
   MutexLock lock(&mu_);
-  if (turn_ != Turn::kRuntimes) return false;
+  if (turn_ != Turn::kRuntimes) return;
   answer_ = absl::OkStatus();
   wish_ = wish;
   ++wishes_;
   changed_.SignalAll();
-  const bool answered = changed_.AwaitFor(
-      &mu_, kStateLimit, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-        return wish_ == Wish::kNone;
-      });
-  wish_ = Wish::kNone;
-  return answered && answer_.ok();
+  if (!changed_.AwaitFor(&mu_, kStateLimit,
+                         [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+                           return wish_ == Wish::kNone;
+                         })) {
+    wish_ = Wish::kNone;
+    answer_ = absl::DeadlineExceededError(absl::StrCat(
+        "it took longer than ", absl::FormatDuration(kStateLimit)));
+  }
+  if (answer_.ok()) return;
+  // No state is better than an old one beside new parameters.
+  if (wish == Wish::kSave) saved_.clear();
+  state_failure_ = absl::InternalError(absl::StrCat(
+      "the program's state was not ", wish == Wish::kSave ? "saved" : "loaded",
+      ": ", answer_.message(), "; the run goes on, and ",
+      wish == Wish::kSave ? "this checkpoint is without it"
+                          : "the program has what it had"));
+  changed_.SignalAll();
 }
 
 void Caller::VisitState(StateVisitor& visitor) {
@@ -168,13 +194,14 @@ void Caller::VisitState(StateVisitor& visitor) {
   }
   const std::vector<std::byte> before = state;
   visitor.Bytes("caller", state);
-  // Only what a visitor has done shows whether it saves or loads.
+  // A visitor that loads shows it by what it has changed.
   if (state == before) return;
   {
     MutexLock lock(&mu_);
-    saved_ = std::move(state);
+    saved_ = state;
   }
-  if (state_.load) Ask(Wish::kLoad);
+  // Empty: the checkpoint was saved without it.
+  if (state_.load && !state.empty()) Ask(Wish::kLoad);
 }
 
 }  // namespace gossamer

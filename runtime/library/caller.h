@@ -53,16 +53,21 @@ class Caller {
 
   // For the program, one thread at a time:
   //
-  // Set before the first Await().
+  // Both before the first Await().  The parameters lie at `parameters` instead,
+  // which outlives this object.
+  void UseMemory(float* parameters);
   void SetState(CallerState state) { state_ = std::move(state); }
   // Ends the program's turn.  kFailedPrecondition: it is not its turn;
   // kInvalidArgument names the tensor with a value that is not finite, or
   // beyond 1e6: the turn goes on.
   absl::Status EndStep(const Losses& losses);
-  // Waits for a turn of the program, `limit` at most, or for the end.
+  // Waits for a turn of the program, `limit` at most, or for the end.  In a
+  // program that leaves it ends the turn in hand.
   Turn Await(absl::Duration limit);
-  // Steps that come from now on change nothing, and take no time.
+  // Any thread: no turn comes any more, after the one in hand.
   void Leave();
+  // The program's state was not saved or not loaded, since this was asked last.
+  absl::Status TakeStateFailure();
   // How the runtime ended; OK before.
   absl::Status ended() const;
   CallerProgress progress() const;
@@ -82,11 +87,12 @@ class Caller {
 
   Losses Step(const CallerProgress& progress);
   void VisitState(StateVisitor& visitor);
-  // False if the program does not answer in time.
-  bool Ask(Wish wish);
+  // Waits for the program's answer.
+  void Ask(Wish wish);
 
   const ParameterLayout layout_;
-  std::vector<float> parameters_;
+  std::vector<float> own_;  // unless the memory is the program's
+  std::span<float> parameters_;
   CallerState state_;
 
   mutable Mutex mu_;
@@ -100,6 +106,7 @@ class Caller {
   uint64_t wishes_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<std::byte> saved_ ABSL_GUARDED_BY(mu_);  // of the last save
   absl::Status answer_ ABSL_GUARDED_BY(mu_);
+  absl::Status state_failure_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace gossamer

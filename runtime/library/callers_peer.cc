@@ -50,6 +50,10 @@ CallersPeer::CallersPeer(PeerProcessOptions options, ParameterLayout layout)
 CallersPeer::~CallersPeer() {
   if (!thread_.joinable()) return;
   Leave();
+  // The runtime may still ask for the program's state.
+  while (caller_->Await(absl::Hours(1)) == Caller::Turn::kRuntimes) {
+    caller_->TakeStateFailure().IgnoreError();
+  }
   thread_.join();
   if (!process_->cut_short()) return;
   // Waits that never end still refer to the process, and by its game to the
@@ -70,6 +74,8 @@ void CallersPeer::Start() {
   };
   MutexLock lock(&mu_);
   process_ = std::make_unique<PeerProcess>(std::move(options_));
+  if (stops_) process_->RequestStop();
+  if (leaves_) process_->RequestLeave();
   thread_ = std::thread([this, process = process_.get()] {
     const absl::Status status = process->Run();
     caller_->End(status);
@@ -78,12 +84,14 @@ void CallersPeer::Start() {
 
 void CallersPeer::Stop() {
   MutexLock lock(&mu_);
+  stops_ = true;
   if (process_ != nullptr) process_->RequestStop();
 }
 
 void CallersPeer::Leave() {
   caller_->Leave();
   MutexLock lock(&mu_);
+  leaves_ = true;
   if (process_ != nullptr) process_->RequestLeave();
 }
 

@@ -56,6 +56,9 @@ class CallersPeer {
   std::unique_ptr<Caller> caller_;
   PeerProcessOptions options_;  // until Start()
   Mutex mu_;
+  // Asked for before there was a process.
+  bool stops_ ABSL_GUARDED_BY(mu_) = false;
+  bool leaves_ ABSL_GUARDED_BY(mu_) = false;
   std::unique_ptr<PeerProcess> process_;
   std::thread thread_;
 };

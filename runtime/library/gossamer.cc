@@ -57,7 +57,8 @@ int CheckOwner(const gossamer_peer* peer, const std::string& function) {
               absl::StrCat(function, ": this process (", ::getpid(),
                            ") is a fork of that of the peer (", peer->process,
                            "), whose threads are not in it: use the peer where "
-                           "it was opened, or open another one"));
+                           "it was opened, or begin a process that is no fork "
+                           "(spawn)"));
 }
 
 // A function of a peer on one thread of its own process.
@@ -214,6 +215,17 @@ int gossamer_set_state(gossamer_peer* peer, const gossamer_state* state) {
   return GOSSAMER_OK;
 }
 
+int gossamer_use_memory(gossamer_peer* peer, float* parameters) {
+  const Use use(peer, "gossamer_use_memory");
+  if (!use.entered()) return use.code();
+  if (peer->started) {
+    return Fail(GOSSAMER_INVALID,
+                "gossamer_use_memory: the peer has been started");
+  }
+  peer->own->caller().UseMemory(parameters);
+  return GOSSAMER_OK;
+}
+
 int gossamer_start(gossamer_peer* peer) {
   const Use use(peer, "gossamer_start");
   if (!use.entered()) return use.code();
@@ -237,6 +249,10 @@ int gossamer_wait(gossamer_peer* peer, int milliseconds) {
   do {
     turn = caller.Await(milliseconds < 0 ? absl::Hours(1)
                                          : absl::Milliseconds(milliseconds));
+    const absl::Status state = caller.TakeStateFailure();
+    if (!state.ok()) {
+      return Fail(GOSSAMER_STATE, std::string(state.message()));
+    }
   } while (turn == Caller::Turn::kRuntimes && milliseconds < 0);
   if (turn == Caller::Turn::kRuntimes) return GOSSAMER_AGAIN;
   if (turn == Caller::Turn::kCallers) return GOSSAMER_TURN;
@@ -261,12 +277,16 @@ int gossamer_mix(gossamer_peer* peer) {
   const Use use(peer, "gossamer_mix");
   if (!use.entered()) return use.code();
   const absl::Status ended = peer->own->caller().EndStep(peer->losses);
-  return ended.ok() ? GOSSAMER_OK : Fail(ended);
+  if (!ended.ok()) return Fail(ended);
+  // These losses are of this turn; the next one may have none.
+  peer->losses.clear();
+  return GOSSAMER_OK;
 }
 
 int gossamer_status_of(gossamer_peer* peer, gossamer_status* status) {
-  const Use use(peer, "gossamer_status_of");
-  if (!use.entered()) return use.code();
+  // Any thread, so that the program's state may have the round in it.
+  const int code = gossamer::CheckOwner(peer, "gossamer_status_of");
+  if (code != GOSSAMER_OK) return code;
   const gossamer::CallersPeer& own = *peer->own;
   const gossamer::CallerProgress at = peer->own->caller().progress();
   *status = {.id = at.id,

@@ -84,5 +84,6 @@ for batch in range(fleet.rounds):
     with torch.no_grad():
         for average, p in zip(G_ema.parameters(), G.parameters()):
             average.copy_(p.lerp(average, EMA))
-    fleet.mix()
+    if not fleet.mix():
+        break
 print(f"score {points.energy_distance(G_ema(torch.randn(2000, LATENT))):.4f}")

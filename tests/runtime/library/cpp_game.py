@@ -66,10 +66,11 @@ class Fleet:
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             for i in range(1, PEERS + 1)]
 
-    def end(self):
+    def end(self, without=None):
+        """Output, errors and status of all peers but one that has ended."""
         try:
             ends = [(p.communicate(timeout=120), p.returncode)
-                    for p in self.peers]
+                    for i, p in enumerate(self.peers) if i != without]
         finally:
             for p in [*self.peers, self.service]:
                 p.kill()

@@ -92,7 +92,7 @@ class ExamplesTest(unittest.TestCase):
         changed = [line for line in difflib.ndiff(before, with_it)
                    if line.startswith("+ ")]
         self.assertLessEqual(len(changed), 8, changed)
-        self.assertIn("+     fleet.mix()", changed)
+        self.assertIn("+     if not fleet.mix():", changed)
 
 
 if __name__ == "__main__":

@@ -87,6 +87,23 @@ class InstalledTest(unittest.TestCase):
             for name in ("parameters", "game.caller"):
                 self.assertTrue(whole[name] == cut[name], f"{name} of peer {i}")
 
+    def test_a_signal_leaves_in_the_middle_of_a_step(self):
+        config = ("game { caller {} } peers: 4 rounds: 20000 "
+                  "checkpoint { every: 100 }")
+        fleet = Fleet(BUILD, self.folder / "leave", self.game, config)
+        first = self.folder / "leave/peer-2/checkpoints/round-101"
+        limit = time.monotonic() + 60
+        while not first.exists():
+            self.assertLess(time.monotonic(), limit)
+            time.sleep(0.005)
+        fleet.peers[1].terminate()
+        out, error = fleet.peers[1].communicate(timeout=60)
+        self.assertEqual(fleet.peers[1].returncode, 0, error)
+        self.assertIn("left before round", error)
+        fleet.peers[0].send_signal(signal.SIGINT)
+        for (_, error), code in fleet.end(without=1):
+            self.assertEqual(code, 0, error)
+
     def test_wrong_options(self):
         wrong = subprocess.run([self.game, "--topology", "127.0.0.1:1",
                                 "--config", "/nowhere"], capture_output=True,

@@ -269,10 +269,13 @@ class PythonTest(unittest.TestCase):
                 sys.stdout.flush()
                 os._exit(0)
             os.waitpid(pid, 0)
+            kept = G.state_dict()
             while fleet.mix():
                 pass
             fleet.close()
             refused("closed", mix, gossamer.FleetError)
+            # The parameters outlive the fleet, with all that views them.
+            assert torch.equal(kept["weight"], G.weight) and G.weight.isfinite().all()
             print("ends")
             """, "wrong", "--peers", "2", "--set", "rounds=20")
         for line in [r"name ValueError x{65}.weight: the player's name has 65",
@@ -299,8 +302,9 @@ class PythonTest(unittest.TestCase):
                     pass
             except gossamer.FleetError as error:
                 print("refused", error)
-            """, "differ", "--peers", "2", "--set", "rounds=5", "--set",
-            "mixing.liveness_limit=6s")
+                sys.exit(3)
+            """, "differ", "--peers", "2", "--set", "rounds=5", status=3)
+        self.assertIn("before the fleet had begun", out)
         self.assertRegex(out, r"parameter layout [0-9a-f]{16} is not the run's "
                          r"[0-9a-f]{16}.*tensor 1 is \"G.weight \d,4\" of this "
                          r"peer and \"G.weight \d,4\" of the run's first peer")
@@ -314,8 +318,8 @@ class PythonTest(unittest.TestCase):
                 gossamer.join(players={"G": torch.nn.Linear(4, 3)})
             except gossamer.FleetError as error:
                 print("refused", error)
-            """, "apart", "--peers", "2", "--set", "rounds=5", "--set",
-            "mixing.liveness_limit=6s")
+                sys.exit(3)
+            """, "apart", "--peers", "2", "--set", "rounds=5", status=3)
         self.assertIn("seed the generator of random numbers", out)
 
     def test_players_that_cannot_be_mixed(self):
@@ -353,6 +357,12 @@ class PythonTest(unittest.TestCase):
             fleet = gossamer.join(players={"G": G, "half": half, "odd": odd},
                                   buffers="local")
             for p in half.parameters():
+                p.data.fill_(float("nan"))
+            try:
+                fleet.mix()
+            except gossamer.PlayersError as error:
+                print("refused", error)
+            for p in half.parameters():
                 p.data.fill_(1)
             with torch.no_grad():
                 while True:
@@ -369,6 +379,8 @@ class PythonTest(unittest.TestCase):
                   float(G.weight.sum()))
             """, "halves", "--peers", "2", "--set", "rounds=32", "--set",
             "mixing.codec=dense-f32")
+        self.assertEqual(out.count("refused mix: half.weight has the value nan"),
+                         2, out)
         values = [v.split() for v in re.findall(r"values (.*)", out)]
         self.assertEqual(len(values), 2, out)
         # 32 rounds of 2⁻⁷ times the mean of the ids, 1.5.

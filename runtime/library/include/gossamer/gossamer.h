@@ -12,7 +12,8 @@
  *   gossamer_close(peer);
  *
  * A process has one peer.  Its functions are for one thread at a time, but
- * gossamer_stop() and gossamer_leave(), which any thread may call.  The runtime
+ * gossamer_stop(), gossamer_leave() and gossamer_status_of(), which any thread
+ * may call.  The runtime
  * changes the parameters between gossamer_mix() and the return of
  * gossamer_wait() that says it is the program's turn; the program changes them
  * otherwise, by additions or as it likes: nothing of either is lost.
@@ -44,7 +45,9 @@ typedef enum gossamer_code {
   GOSSAMER_FAILED = -1,
   GOSSAMER_INVALID = -2, /* what was given cannot be used */
   GOSSAMER_BUSY = -3,    /* another thread is in a function of this peer */
-  GOSSAMER_FORKED = -4   /* this process is a fork of the peer's */
+  GOSSAMER_FORKED = -4,  /* this process is a fork of the peer's */
+  GOSSAMER_STATE = -5    /* the program's state was not saved or loaded; the run
+                            goes on: wait again */
 } gossamer_code;
 
 /* A tensor of a player, float32, row-major.  Tensors of a player come together,
@@ -59,8 +62,9 @@ typedef struct gossamer_tensor {
 
 /* The program's own state beside the parameters (optimizers, batch statistics),
  * as bytes: saved with every checkpoint, and given to peers that join.  Called
- * within gossamer_wait(), on its thread; both return 0, or anything else if
- * they fail.  `data` of save stays valid until the next call. */
+ * within gossamer_wait(), on its thread, and for three seconds at most; both
+ * return 0, or anything else if they fail.  `data` of save stays valid until
+ * the next call. */
 typedef struct gossamer_state {
   void* context;
   int (*save)(void* context, const void** data, size_t* size);
@@ -89,8 +93,11 @@ GOSSAMER_API gossamer_peer* gossamer_open(const char* const* options,
                                           size_t tensor_count);
 /* All tensors, one behind the other, in the order given. */
 GOSSAMER_API float* gossamer_parameters(gossamer_peer* peer);
-/* Number of values. */
+/* The number of values of all tensors. */
 GOSSAMER_API size_t gossamer_size(const gossamer_peer* peer);
+/* Before gossamer_start(): the parameters lie at `parameters`, memory of the
+ * program for gossamer_size() values, which outlives the peer. */
+GOSSAMER_API int gossamer_use_memory(gossamer_peer* peer, float* parameters);
 /* Before gossamer_start(); `state` is copied. */
 GOSSAMER_API int gossamer_set_state(gossamer_peer* peer,
                                     const gossamer_state* state);
@@ -100,7 +107,7 @@ GOSSAMER_API int gossamer_start(gossamer_peer* peer);
 /* Waits for the program's turn: until what is due of the neighbours has come
  * and is mixed.  `milliseconds` at most; below 0 without a limit. */
 GOSSAMER_API int gossamer_wait(gossamer_peer* peer, int milliseconds);
-/* Ends the program's turn. */
+/* The program's turn ends. */
 GOSSAMER_API int gossamer_mix(gossamer_peer* peer);
 /* The losses of the turn in hand, one of each player, for people to look at;
  * NaN: not known. */
@@ -111,8 +118,9 @@ GOSSAMER_API int gossamer_status_of(gossamer_peer* peer,
 
 /* Asks the whole fleet to stop at a round that all agree on. */
 GOSSAMER_API int gossamer_stop(gossamer_peer* peer);
-/* This peer leaves in good order and the others go on.  No turn comes any more:
- * wait for GOSSAMER_OVER. */
+/* This peer leaves in good order and the others go on.  The turn in hand ends
+ * with gossamer_mix(), or with gossamer_wait() as it is; no other comes: wait
+ * for GOSSAMER_OVER. */
 GOSSAMER_API int gossamer_leave(gossamer_peer* peer);
 /* Leaves, if the run is not over, and frees the peer.  NULL is allowed. */
 GOSSAMER_API void gossamer_close(gossamer_peer* peer);

@@ -24,6 +24,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -79,35 +80,37 @@ class Peer {
     }
     std::vector<const char*> words;
     for (const std::string& option : options) words.push_back(option.c_str());
-    peer_ =
-        gossamer_open(words.data(), words.size(), views.data(), views.size());
+    peer_.reset(
+        gossamer_open(words.data(), words.size(), views.data(), views.size()));
     if (peer_ == nullptr) throw Error(gossamer_error());
     const gossamer_state state = {this, Save, Load};
-    gossamer_set_state(peer_, &state);
-    game.Begin(gossamer_parameters(peer_), gossamer_size(peer_));
+    Check(gossamer_set_state(peer_.get(), &state));
   }
-  ~Peer() { gossamer_close(peer_); }
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
 
   // Plays until the run is over.
   void Run() {
-    Check(gossamer_start(peer_));
-    while (Check(gossamer_wait(peer_, -1)) == GOSSAMER_TURN) {
+    gossamer_peer* const peer = peer_.get();
+    game_.Begin(gossamer_parameters(peer), gossamer_size(peer));
+    Check(gossamer_start(peer));
+    for (;;) {
+      const int waited = gossamer_wait(peer, -1);
+      if (failure_) std::rethrow_exception(failure_);
+      if (Check(waited) != GOSSAMER_TURN) return;
       Status status;
-      Check(gossamer_status_of(peer_, &status));
+      Check(gossamer_status_of(peer, &status));
       const std::vector<double> losses = game_.Step(status);
       if (!losses.empty()) {
-        Check(gossamer_losses(peer_, losses.data(), losses.size()));
+        Check(gossamer_losses(peer, losses.data(), losses.size()));
       }
-      Check(gossamer_mix(peer_));
+      Check(gossamer_mix(peer));
     }
-    if (failure_) std::rethrow_exception(failure_);
   }
   // Any thread: asks the fleet to stop at a round that all agree on; leaves it,
   // so that the others go on.
-  void Stop() { gossamer_stop(peer_); }
-  void Leave() { gossamer_leave(peer_); }
+  void Stop() { gossamer_stop(peer_.get()); }
+  void Leave() { gossamer_leave(peer_.get()); }
 
  private:
   static int Check(int code) {
@@ -140,10 +143,15 @@ class Peer {
     });
   }
 
+  struct Close {
+    void operator()(gossamer_peer* peer) const { gossamer_close(peer); }
+  };
+
   Game& game_;
-  gossamer_peer* peer_ = nullptr;
   std::string saved_;
   std::exception_ptr failure_;
+  // The last member: its end may ask for the game's state.
+  std::unique_ptr<gossamer_peer, Close> peer_;
 };
 
 // A main(): plays `game` with the options of gossamer-peer, which --help lists.
@@ -187,6 +195,8 @@ inline int RunPeer(Game& game, int argc, char** argv) {
     }
     over = true;
     watch.join();
+    // A signal ends a process that takes long to leave.
+    pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
     if (failure) std::rethrow_exception(failure);
     return 0;
   } catch (const std::exception& error) {

@@ -48,6 +48,18 @@ def _number(loss):
     return loss.detach().item() if torch.is_tensor(loss) else float(loss)
 
 
+def _read(saved):
+    """What a peer has saved: tensors and numbers, and no code of another's."""
+    try:
+        return torch.load(io.BytesIO(saved), map_location="cpu",
+                          weights_only=True)
+    except Exception as failure:
+        raise FleetError(
+            "the state is to be read back without running code, so it may have "
+            "tensors, numbers, texts and containers of those only: "
+            f"{failure}") from failure
+
+
 def join(config: str | os.PathLike | None = None, *,
          players: Mapping[str, Any],
          topology: str | None = None,
@@ -78,9 +90,10 @@ def join(config: str | os.PathLike | None = None, *,
     buffers: what becomes of the modules' buffers (batch statistics): "first", a
       peer that joins later begins with those of a member, and all are each
       peer's own from then on; "averaged", those of floats are mixed as
-      parameters are; "local", nobody else sees them.
+      parameters are; "local", no other peer gets them.
     state: objects with state_dict() and load_state_dict() by name, such as
       optimizers: saved with checkpoints, and given to peers that join later.
+      Tensors, numbers, texts and containers of those; saving has three seconds.
 
     Raises PlayersError for players that cannot be mixed, ValueError for options
     that cannot be used, FleetError if the fleet refuses this peer or cannot be
@@ -145,8 +158,13 @@ class Fleet:
         self._hooks = _library.State(
             None, _library.SAVE(self._save), _library.LOAD(self._load))
         self._failure = None
-        players.attach(library.gossamer_parameters(self._peer))
+        self._saved = None
+        self._resumes = "--resume" in options
+        self._waiting = True
         try:
+            self._flat = players.attach()
+            _check(library.gossamer_use_memory(self._peer,
+                                               self._flat.data_ptr()))
             _check(library.gossamer_set_state(self._peer,
                                               ctypes.byref(self._hooks)))
             _check(library.gossamer_start(self._peer))
@@ -173,22 +191,27 @@ class Fleet:
             self._alive("mix")
             if self._over:
                 return False
+            # A wait that an exception ended is taken up: the step was given.
+            if self._waiting:
+                return self._await_turn()
             if losses:
                 self._note(losses)
             self._players.check()
             self._players.give()
             _check(library.gossamer_mix(self._peer))
+            self._waiting = True
             return self._await_turn()
         finally:
             self._lock.release()
 
     def leave(self) -> None:
-        """Leaves in good order: the others go on without this peer.  Its
-        parameters stay as they were mixed last."""
+        """Leaves in good order: the others go on without this peer."""
         self._alive("leave")
-        if not self._over:
-            _check(library.gossamer_leave(self._peer))
-            self._await_turn()
+        _check(library.gossamer_leave(self._peer))
+        with self._lock:
+            if not self._over:
+                self._give_step()
+                self._await_turn()
 
     def stop(self) -> None:
         """Asks the whole fleet to stop at a round that all agree on; go on
@@ -197,17 +220,25 @@ class Fleet:
         _check(library.gossamer_stop(self._peer))
 
     def close(self) -> None:
-        """Leaves if need be, and gives the players memory of their own."""
-        peer, self._peer = self._peer, None
-        if peer is None:
+        """Leaves if need be.  The players keep the parameters that they have."""
+        if self._peer is None:
             return
         atexit.unregister(self.close)
-        library.gossamer_leave(peer)
-        while library.gossamer_wait(peer, _LOOK) == _library.AGAIN:
-            pass
-        self._players.detach()
-        library.gossamer_close(peer)
-        self._over = True
+        library.gossamer_leave(self._peer)
+        # A thread that is in mix() comes out of it: this peer leaves.
+        with self._lock:
+            peer, self._peer = self._peer, None
+            if peer is None:
+                return
+            if not self._over:
+                self._give_step()
+            while library.gossamer_wait(peer, _LOOK) in (_library.AGAIN,
+                                                         _library.STATE):
+                pass
+            if not self._over:
+                self._players.take()
+            library.gossamer_close(peer)
+            self._over = True
 
     def __enter__(self) -> "Fleet":
         return self
@@ -297,6 +328,12 @@ class Fleet:
             *[_number(losses.get(name, float("nan"))) for name in names])
         _check(library.gossamer_losses(self._peer, values, len(names)))
 
+    def _give_step(self):
+        """What the program has done in its turn, if it is its turn."""
+        if not self._waiting:
+            self._players.give()
+            self._waiting = True
+
     def _await_turn(self):
         # Python looks at signals between two waits, so that Ctrl-C works.
         code = _library.AGAIN
@@ -305,41 +342,44 @@ class Fleet:
             if self._failure is not None:
                 failure, self._failure = self._failure, None
                 raise failure
+        if code == _library.STATE:
+            _check(code)
         self._players.take()
+        self._waiting = False
         self._over = code != _library.TURN
         _check(code)
         return not self._over
 
     def _save(self, context, data, size):
         try:
-            kept = {name: thing.state_dict()
-                    for name, thing in self._state.items()}
-            if self._buffers != "local":
-                kept["buffers"] = self._players.local_buffers()
             out = io.BytesIO()
-            torch.save(kept, out)
+            torch.save({"state": {name: thing.state_dict()
+                                  for name, thing in self._state.items()},
+                        "buffers": self._players.local_buffers()}, out)
+            if self._saved is None:
+                _read(out.getvalue())
             # It stays until the next call, as the interface asks.
             self._saved = out.getvalue()
             data[0] = ctypes.cast(ctypes.c_char_p(self._saved),
                                   ctypes.c_void_p)
             size[0] = len(self._saved)
             return 0
-        except Exception as failure:  # it must not cross the interface
+        except BaseException as failure:  # none may cross the interface
             self._failure = failure
             return 1
 
     def _load(self, context, data, size):
         try:
-            # Bytes of another peer: tensors and numbers, and no code.
-            kept = torch.load(io.BytesIO(ctypes.string_at(data, size)),
-                              weights_only=True)
+            kept = _read(ctypes.string_at(data, size))
             own = self._players.local_buffers()
-            with torch.no_grad():
-                for name, value in kept.pop("buffers", {}).items():
-                    own[name].copy_(value)
+            # A peer that resumes gets what it saved; one that joins, a member's.
+            if self._resumes or self._buffers != "local":
+                with torch.no_grad():
+                    for name, value in kept["buffers"].items():
+                        own[name].copy_(value)
             for name, thing in self._state.items():
-                thing.load_state_dict(kept[name])
+                thing.load_state_dict(kept["state"][name])
             return 0
-        except Exception as failure:
+        except BaseException as failure:
             self._failure = failure
             return 1

@@ -11,7 +11,7 @@ import pathlib
 ABI = 1
 
 OK, TURN, OVER, AGAIN = 0, 1, 2, 3
-FAILED, INVALID, BUSY, FORKED = -1, -2, -3, -4
+FAILED, INVALID, BUSY, FORKED, STATE = -1, -2, -3, -4, -5
 
 
 class Tensor(ctypes.Structure):
@@ -61,8 +61,7 @@ def _load():
         ("error", text, []),
         ("open", peer, [ctypes.POINTER(text), ctypes.c_size_t,
                         ctypes.POINTER(Tensor), ctypes.c_size_t]),
-        ("parameters", ctypes.c_void_p, [peer]),
-        ("size", ctypes.c_size_t, [peer]),
+        ("use_memory", ctypes.c_int, [peer, ctypes.c_void_p]),
         ("set_state", ctypes.c_int, [peer, ctypes.POINTER(State)]),
         ("start", ctypes.c_int, [peer]),
         ("wait", ctypes.c_int, [peer, ctypes.c_int]),

@@ -7,7 +7,6 @@ which is copied as a whole at every mix.  A tensor whose numbers are not float32
 or that isn't laid out row by row, is copied by itself.
 """
 
-import ctypes
 import dataclasses
 import logging
 
@@ -117,10 +116,12 @@ class Players:
     def names(self):
         return list(dict.fromkeys(e.player for e in self.entries))
 
-    def attach(self, address):
-        """Moves the tensors into the memory at `address`, of `size` floats."""
-        memory = (ctypes.c_float * self.size).from_address(address)
-        self._flat = torch.frombuffer(memory, dtype=torch.float32)
+    def attach(self):
+        """Moves the tensors into the flat vector, and returns it.
+
+        Its memory is torch's: whatever still views it keeps it.
+        """
+        self._flat = torch.zeros(self.size)
         self._mirrors = {}
         copied = {}
         with torch.no_grad():
@@ -145,6 +146,7 @@ class Players:
         for why, names in copied.items():
             log.info("%d tensors are copied at every mix (%s): %s%s", len(names),
                      why, ", ".join(names[:3]), " ..." if len(names) > 3 else "")
+        return self._flat
 
     def _home(self, device):
         if device.type == "cpu" and not _MIRROR_EVERYTHING:
@@ -199,8 +201,11 @@ class Players:
                 else:
                     # The flat vector holds the master: what the tensor has
                     # changed by since it was rounded is added to it.
+                    # A master that was not finite is begun anew.
                     rounded = part.to(t.dtype).to(torch.float32)
-                    part.add_(t.detach().to("cpu", torch.float32) - rounded)
+                    now = t.detach().to("cpu", torch.float32)
+                    part.copy_(torch.where(rounded.isfinite(),
+                                           part + (now - rounded), now))
 
     def take(self):
         """Copies back what give() copied."""
@@ -209,16 +214,6 @@ class Players:
                 mirror[begin:end].copy_(self._flat[begin:end])
             for entry in self._copied:
                 entry.tensor.copy_(_part(self._flat, entry))
-
-    def detach(self):
-        """Gives the tensors memory of their own: the flat vector goes."""
-        with torch.no_grad():
-            for entry in self.entries:
-                if entry.home is not None:
-                    entry.tensor.data = entry.tensor.detach().clone()
-                    entry.home = None
-        self._flat = None
-        self._mirrors, self._spans, self._copied = {}, [], []
 
     def local_buffers(self):
         """The buffers that are not mixed, by their names."""

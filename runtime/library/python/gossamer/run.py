@@ -83,10 +83,11 @@ class Fleet:
     """The processes of a local fleet."""
 
     def __init__(self, arguments):
-        self._run_dir = pathlib.Path(arguments.run_dir or "runs/caller")
+        # Whole paths: a program may change its folder before it joins.
+        self._run_dir = pathlib.Path(arguments.run_dir or "runs/caller").resolve()
         self._run_dir.mkdir(parents=True, exist_ok=True)
         self._arguments = arguments
-        self._programs = []
+        self._programs, self._printers = [], []
         self._service = None
         self._address = None
         self._set = list(arguments.set)
@@ -97,7 +98,7 @@ class Fleet:
 
     def _config(self):
         if self._arguments.config:
-            return self._arguments.config
+            return os.path.abspath(self._arguments.config)
         path = self._run_dir / "run.textproto"
         path.write_text("game { caller {} }\n")
         return str(path)
@@ -140,16 +141,18 @@ class Fleet:
             environment = dict(
                 os.environ, PYTHONUNBUFFERED="1",
                 GOSSAMER_OPTIONS=json.dumps({**options, "--id": str(number)}))
-            # As many threads as there are processors, among all.
+            # All programs together have as many threads as there are processors.
             environment.setdefault(
                 "OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // peers)))
-            # In sessions of their own, so that Ctrl-C comes here alone.
+            # Sessions of their own keep Ctrl-C to this process.
             child = subprocess.Popen(
                 command, env=environment, stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT, text=True, start_new_session=True)
             self._programs.append(child)
-            threading.Thread(target=self._print, args=(number, child),
-                             daemon=True).start()
+            printer = threading.Thread(target=self._print, args=(number, child),
+                                       daemon=True)
+            printer.start()
+            self._printers.append(printer)
         return None
 
     def _print(self, number, child):
@@ -186,12 +189,34 @@ class Fleet:
                 if status is None:
                     continue
                 del waiting[number]
-                if status != 0:
-                    print(f"gossamer.run: program {number} ended with status "
-                          f"{status}; the others go on", file=sys.stderr)
-                    worst = worst or (status if status > 0 else 128 - status)
+                if status == 0:
+                    continue
+                worst = worst or (status if status > 0 else 128 - status)
+                begun = self._has_begun()
+                print(f"gossamer.run: program {number} ended with status "
+                      f"{status}" + ("; the others go on" if begun else
+                                     " before the fleet had begun"),
+                      file=sys.stderr)
+                # The others would wait for it for ten minutes.
+                if not begun:
+                    self.end()
+                    waiting.clear()
+                    break
             time.sleep(0.05)
+        self._finish_printing()
         return worst
+
+    def _has_begun(self):
+        status = subprocess.run([program("gossamer"), "status", "--topology",
+                                 self._address, "--json"], capture_output=True,
+                                text=True)
+        if status.returncode != 0:
+            return True
+        return json.loads(status.stdout)["view_epoch"] > 0
+
+    def _finish_printing(self):
+        for printer in self._printers:
+            printer.join(5)
 
 
 def main(argv=None):
@@ -207,7 +232,12 @@ def main(argv=None):
               file=sys.stderr)
         threading.Thread(target=fleet.stop, daemon=True).start()
 
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+
     try:
+        # Until there is a fleet to stop, a signal ends what has begun.
+        signal.signal(signal.SIGTERM, interrupt)
         error = fleet.start()
         if error:
             print(f"gossamer.run: {error}", file=sys.stderr)
