@@ -4,7 +4,7 @@ hosts of a lab: images a second and CPU time a step with gossamer, under DDP wit
 gloo, and alone.
 
     python_loop.py --gossamer BIN --lab deploy/lab/wan_100ms_100mbit.textproto
-    python_loop.py --gossamer BIN                      # this machine, no delay
+    python_loop.py --gossamer BIN --lab deploy/lab/no_network.textproto
 
 Needs root, or namespaces (gossamer lab --help), and the package in this
 interpreter.  Prints JSON.
@@ -170,7 +170,8 @@ def measure(options, method, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--gossamer", help="folder of gossamer's programs")
-    parser.add_argument("--lab", help="scenario of the network")
+    parser.add_argument("--lab", help="scenario of the network",
+                        default="deploy/lab/no_network.textproto")
     parser.add_argument("--hosts", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--methods", default="alone,gossamer,ddp,alone,gossamer,ddp")

@@ -34,6 +34,7 @@ TOPICS = {
     "faults": "Faults",
     "membership": "Joins, leaves and deaths",
     "methods": "Methods and compressors",
+    "library": "A program's own loop",
     "privacy": "Private data",
 }
 UNTUNED = """\
