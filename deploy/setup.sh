@@ -37,7 +37,7 @@ packages=(g++ cmake ninja-build ccache pkg-config python3-venv ca-certificates g
           libeigen3-dev nlohmann-json3-dev libcli11-dev fonts-noto-color-emoji unicode-data)
 # Preset cuda builds gpu_kernels, which runs the kernels' tests on a GPU.
 [ $for_tests = 0 ] && [ $for_cuda = 0 ] || packages+=(libgtest-dev libgmock-dev libbenchmark-dev)
-[ $for_tests = 0 ] || packages+=(clang libclang-rt-14-dev iproute2 python3 e2fsprogs mount openssl
+[ $for_tests = 0 ] || packages+=(clang libclang-rt-14-dev iproute2 python3-dev e2fsprogs mount openssl
                                  etcd-server)  # 24 MB
 
 missing=()
