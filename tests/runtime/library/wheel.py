@@ -8,8 +8,8 @@ def install(build, source, python, folder):
     """Returns the environment's interpreter and the wheel; torch is `python`'s."""
     subprocess.run(
         [python, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps",
-         "--disable-pip-version-check", "-C",
-         f"cmake.define.GOSSAMER_BUILT={build}", "-C",
+         "--disable-pip-version-check", "--config-settings",
+         f"cmake.define.GOSSAMER_BUILT={build}", "--config-settings",
          f"build-dir={folder}/build", "-w", folder / "wheel", source],
         check=True, timeout=300)
     (wheel,) = (folder / "wheel").glob("*.whl")
