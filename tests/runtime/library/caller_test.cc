@@ -164,5 +164,38 @@ TEST(CallerTest, GivesAndTakesItsState) {
   EXPECT_EQ(loaded, 1);
 }
 
+TEST(CallerTest, SaysThatItsStateWasNotSaved) {
+  Caller caller(Layout());
+  caller.SetState({.save = [](std::vector<std::byte>&) {
+    return absl::InternalError("the disk is on fire");
+  }});
+  const std::unique_ptr<Game> game =
+      caller.MakeGame([] { return CallerProgress(); });
+  Checkpoint taken;
+  std::thread loop([&] {
+    taken = *TakeCheckpoint({}, [&](StateVisitor& v) { game->VisitState(v); });
+  });
+  // The wait ends, and the run goes on without that state.
+  EXPECT_EQ(caller.Await(absl::Seconds(10)), Turn::kRuntimes);
+  loop.join();
+  const absl::Status failure = caller.TakeStateFailure();
+  EXPECT_THAT(std::string(failure.message()),
+              HasSubstr("was not saved: the disk is on fire"));
+  EXPECT_TRUE(caller.TakeStateFailure().ok());
+  EXPECT_TRUE(taken.bytes.at("caller").empty());
+}
+
+TEST(CallerTest, UsesMemoryOfTheProgram) {
+  std::vector<float> memory(11, 1);
+  Caller caller(Layout());
+  caller.UseMemory(memory.data());
+  Runtime runtime(&caller);
+  runtime.Play(1);
+  ASSERT_EQ(caller.Await(absl::Seconds(10)), Turn::kCallers);
+  EXPECT_EQ(memory[10], 101);
+  EXPECT_TRUE(caller.EndStep({}).ok());
+  EXPECT_EQ(caller.Await(absl::Seconds(10)), Turn::kOver);
+}
+
 }  // namespace
 }  // namespace gossamer
