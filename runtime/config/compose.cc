@@ -14,10 +14,6 @@
 namespace gossamer {
 namespace {
 
-// No network that trains has a parameter of this magnitude, and sums of a
-// fleet's corrections below it stay far from what a float can hold.
-constexpr float kLargestParameter = 1e6f;
-
 OptimizerSpec OptimizerSpecOf(const RunConfig& config, double learning_rate) {
   const StepConfig& step = config.step();
   const Method* const method = MethodOf(config);

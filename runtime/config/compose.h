@@ -22,6 +22,10 @@
 
 namespace gossamer {
 
+// No network that trains has a parameter of this magnitude, and sums of a
+// fleet's corrections below it stay far from what a float can hold.
+inline constexpr float kLargestParameter = 1e6f;
+
 // `game`, or what the algorithm makes of it.
 std::unique_ptr<Game> GameFor(const RunConfig& config,
                               std::unique_ptr<Game> game);

@@ -6,12 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/kernels/kernels.h"
+#include "runtime/config/compose.h"
 
 namespace gossamer {
 namespace {
 
-// The peer's own bound of parameters that are worth anything (compose.cc).
-constexpr float kLargestParameter = 1e6f;
 // The time in which a program has to give or take its state.  The loop of the
 // peer stands still meanwhile and sends no heartbeats, so this is less than a
 // lease.

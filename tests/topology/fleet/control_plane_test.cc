@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -29,6 +30,8 @@ using ::testing::IsNan;
 using ::testing::Not;
 using ::testing::Pair;
 using ::testing::SizeIs;
+
+constexpr int kMany = 100;
 
 class ControlPlaneTest : public ::testing::Test {
  protected:
@@ -54,6 +57,43 @@ class ControlPlaneTest : public ::testing::Test {
     request.set_address(address);
     wire::RegisterResponse response;
     return plane_->Register(request, response);
+  }
+
+  // The status of a fleet of kMany peers with the longest addresses, each of
+  // which has sent what `report` writes; it fits into an answer.
+  wire::FleetStatus StatusOfMany(
+      const std::function<void(uint64_t, wire::HeartbeatRequest&)>& report) {
+    FleetOptions options;
+    options.run_id = "run";
+    options.expected = kMany;
+    auto plane = ControlPlane::Create(
+        options, std::nullopt,
+        [](const FleetRecord&) { return absl::OkStatus(); },
+        [this] { return now_; }, [](const std::string&) {});
+    EXPECT_TRUE(plane.ok()) << plane.status();
+    for (uint64_t id = 1; id <= kMany; ++id) {
+      wire::RegisterRequest registration;
+      registration.set_protocol_version(kControlVersions.newest);
+      registration.set_run_id("run");
+      registration.set_boot_id(id);
+      registration.set_peer_id(id);
+      registration.set_address(std::string(kMaxAddressBytes, 'a'));
+      wire::RegisterResponse registered;
+      EXPECT_TRUE((*plane)->Register(registration, registered).ok());
+      wire::HeartbeatRequest request;
+      request.set_run_id("run");
+      request.set_peer_id(id);
+      request.set_boot_id(id);
+      report(id, request);
+      wire::HeartbeatResponse response;
+      EXPECT_EQ((*plane)->Heartbeat(request, response), absl::OkStatus());
+    }
+    wire::FleetStatus status;
+    EXPECT_TRUE((*plane)->GetStatus({}, status).ok());
+    EXPECT_EQ(status.peers_size(), kMany);
+    EXPECT_LT(status.ByteSizeLong(),
+              static_cast<size_t>(MaxAnswerBytes(kMany)));
+    return status;
   }
 
   // Sends the heartbeat of peer `id`, whose last task of a survey was
@@ -239,40 +279,14 @@ TEST_F(ControlPlaneTest, WhatPeersTellIsCountedByKind) {
 // The status of a hundred peers that report every kind of event fits into an
 // answer.
 TEST_F(ControlPlaneTest, AStatusOfManyTroublesStillFits) {
-  constexpr int kMany = 100;
-  FleetOptions options;
-  options.run_id = "run";
-  options.expected = kMany;
-  auto plane = ControlPlane::Create(
-      options, std::nullopt,
-      [](const FleetRecord&) { return absl::OkStatus(); },
-      [this] { return now_; }, [](const std::string&) {});
-  ASSERT_TRUE(plane.ok()) << plane.status();
-  for (uint64_t id = 1; id <= kMany; ++id) {
-    wire::RegisterRequest registration;
-    registration.set_protocol_version(kControlVersions.newest);
-    registration.set_run_id("run");
-    registration.set_boot_id(id);
-    registration.set_peer_id(id);
-    registration.set_address(std::string(kMaxAddressBytes, 'a'));
-    wire::RegisterResponse registered;
-    ASSERT_TRUE((*plane)->Register(registration, registered).ok());
-    wire::HeartbeatRequest request;
-    request.set_run_id("run");
-    request.set_peer_id(id);
-    request.set_boot_id(id);
-    for (const EventInfo& kind : kEventKinds) {
-      (*request.mutable_events())[std::string(kind.name)] = UINT64_MAX;
-    }
-    wire::HeartbeatResponse response;
-    ASSERT_EQ((*plane)->Heartbeat(request, response), absl::OkStatus());
-  }
-  wire::FleetStatus status;
-  ASSERT_TRUE((*plane)->GetStatus({}, status).ok());
-  ASSERT_EQ(status.peers_size(), kMany);
+  const wire::FleetStatus status =
+      StatusOfMany([](uint64_t, wire::HeartbeatRequest& request) {
+        for (const EventInfo& kind : kEventKinds) {
+          (*request.mutable_events())[std::string(kind.name)] = UINT64_MAX;
+        }
+      });
   EXPECT_GT(status.peers(0).events_size(), 20);
   EXPECT_EQ(status.peers(kMany - 1).events_size(), 0);
-  EXPECT_LT(status.ByteSizeLong(), static_cast<size_t>(MaxAnswerBytes(kMany)));
 }
 
 // Losses come and go as two lists, and a list that lacks values is malformed.
@@ -301,28 +315,9 @@ TEST_F(ControlPlaneTest, TheStatusHasTheLossesOfEveryPlayer) {
 // The losses of a hundred peers fit into an answer: all players of the first
 // peers, then as many as everybody has room for.
 TEST_F(ControlPlaneTest, AStatusOfManyPlayersStillFits) {
-  constexpr int kMany = 100;
-  FleetOptions options;
-  options.run_id = "run";
-  options.expected = kMany;
-  auto plane = ControlPlane::Create(
-      options, std::nullopt,
-      [](const FleetRecord&) { return absl::OkStatus(); },
-      [this] { return now_; }, [](const std::string&) {});
-  ASSERT_TRUE(plane.ok()) << plane.status();
-  for (uint64_t id = 1; id <= kMany; ++id) {
-    wire::RegisterRequest registration;
-    registration.set_protocol_version(kControlVersions.newest);
-    registration.set_run_id("run");
-    registration.set_boot_id(id);
-    registration.set_peer_id(id);
-    registration.set_address(std::string(kMaxAddressBytes, 'a'));
-    wire::RegisterResponse registered;
-    ASSERT_TRUE((*plane)->Register(registration, registered).ok());
-    wire::HeartbeatRequest request;
-    request.set_run_id("run");
-    request.set_peer_id(id);
-    request.set_boot_id(id);
+  const wire::FleetStatus status = StatusOfMany([](uint64_t id,
+                                                   wire::HeartbeatRequest&
+                                                       request) {
     PlayerLosses losses = {{"generator", 1}, {"discriminator", 2}};
     if (id != kMany) {
       losses.resize(kMostPlayers, {std::string(kMaxPlayerNameBytes, 'p'), 3});
@@ -331,18 +326,13 @@ TEST_F(ControlPlaneTest, AStatusOfManyPlayersStillFits) {
       request.add_loss_player(loss.player);
       request.add_loss(loss.value);
     }
-    wire::HeartbeatResponse response;
-    ASSERT_EQ((*plane)->Heartbeat(request, response), absl::OkStatus());
-  }
-  wire::FleetStatus status;
-  ASSERT_TRUE((*plane)->GetStatus({}, status).ok());
+  });
   EXPECT_EQ(status.peers(0).loss_size(), static_cast<int>(kMostPlayers));
   for (const int last : {kMany - 2, kMany - 1}) {
     EXPECT_THAT(status.peers(last).loss_player(),
                 ElementsAre("generator", "discriminator"));
     EXPECT_THAT(status.peers(last).loss(), ElementsAre(1, 2));
   }
-  EXPECT_LT(status.ByteSizeLong(), static_cast<size_t>(MaxAnswerBytes(kMany)));
 }
 
 TEST_F(ControlPlaneTest, ASurveyAfterARestartMeasuresAnew) {

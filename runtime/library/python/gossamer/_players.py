@@ -1,8 +1,8 @@
 """The tensors of a program's players, and one flat vector of floats that holds
 them all.
 
-Where a tensor can be a view of the flat vector it becomes one, and mixing costs
-no copy.  Tensors of another device become views of one vector there, its mirror,
+A tensor becomes a view of the flat vector where it can, and mixing it costs no
+copy.  Tensors of another device become views of one vector there, its mirror,
 which is copied as a whole at every mix.  A tensor whose numbers are not float32,
 or that isn't laid out row by row, is copied by itself.
 """
