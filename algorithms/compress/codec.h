@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "algorithms/base/parameter_layout.h"
@@ -43,6 +44,7 @@ enum class WireFormat : uint8_t {
   kPowerColumns = 11,  // PowerGossip's
   kPowerRows = 12,
   // 13 and 14 were masked averages'.
+  kJoint = 15,  // of several parts (joint_payload.h)
 };
 // The last format that codes values by itself; each of the others belongs to
 // one codec.
@@ -54,6 +56,23 @@ enum class EdgeMemory : uint8_t {
   kReplicas,  // a sender's replica x̂, and at each end the difference D
   kShared,    // what both ends have made of the exchanges completed so far
 };
+
+class Codec;
+
+// A part of a vector and its codec, which knows nothing of the others: it codes
+// that extent as if there were no more.
+struct CodecPart {
+  Extent extent;
+  const Codec* codec = nullptr;
+  float gamma = 1;  // of a joint payload: times its coefficient
+};
+using DueParts = absl::InlinedVector<int, kMostPlayers>;
+
+// The part of `parts` whose turn it is in a round: each once in as many rounds,
+// in an order that begins anew at a random one, so that no schedule with a
+// period of its own meets some of them only.  All phases of a round concern the
+// same one.
+int TurnOf(uint64_t round, int parts);
 
 // An encoded snapshot, in the host's memory, and how to read it.
 struct Encoded {
@@ -82,7 +101,7 @@ class Codec {
   virtual EdgeMemory memory() const = 0;
   // Number of floats of memory: that of the parameters, or with kShared one of
   // the codec's own, which lies in the host's memory.
-  virtual size_t memory_size() const { return extent().size; }
+  virtual size_t memory_size() const { return size(); }
   bool needs_replica() const { return memory() == EdgeMemory::kReplicas; }
   // The consensus step size γ at which mixing with this codec is stable.
   virtual float gamma() const = 0;
@@ -90,15 +109,21 @@ class Codec {
   // graph; above, on some it grows from round to round, or ends above half of
   // what it began with (measured: README.md, "How far γ may go").
   virtual float largest_gamma() const = 0;
-  // In how many fragments the vector is exchanged, one per exchange; 1: whole.
-  // A codec of several codes nothing itself: what it says of formats and γ is
-  // true of each, its EncodedSize is that of the largest.
-  virtual int fragments() const = 0;
-  // The codec of one fragment, which knows nothing of the others: where it
-  // lies, and the codec of that part of the vector, as if there were no more.
-  // The whole is its own only fragment.
-  virtual Extent extent() const = 0;
-  virtual const Codec& fragment(int i) const = 0;
+  // Number of parameters.
+  virtual size_t size() const = 0;
+
+  // Parts of the vector with a state of their own at both ends of an edge, as
+  // fragments of it or players have.  A codec of several parts codes nothing
+  // itself: what it says of formats and γ is true of each part unless its
+  // payloads are joint, and its EncodedSize is that of the largest payload.
+  virtual int parts() const { return 1; }
+  virtual CodecPart part(int i) const { return {{0, size()}, this}; }
+  // The parts that the exchanges of a round concern, in rising order; the same
+  // at both ends.  Empty: the round has none.
+  virtual DueParts Due(uint64_t round) const { return {0}; }
+  // A payload holds those of all parts that are due, each with a format of its
+  // own (joint_payload.h); otherwise it is that of the one part.
+  virtual bool joint() const { return false; }
 
   // The format of every payload but the first after a reset or resync.
   virtual WireFormat format() const = 0;

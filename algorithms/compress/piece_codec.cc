@@ -73,23 +73,27 @@ class PieceCodec final : public Codec {
         policy_(policy),
         queue_(queue),
         extent_(extent),
-        size_(extent.size),
         pieces_(std::move(pieces)),
         layouts_(LayoutsOf(pieces_, policy.kept)) {
     if (policy.fragments == 1) return;
     PiecePolicy whole = policy;
     whole.fragments = 1;
     for (int i = 0; i < policy.fragments; ++i) {
-      const Extent part = FragmentExtent(size_, policy.fragments, i);
+      const Extent part = FragmentExtent(size(), policy.fragments, i);
       fragments_.push_back(std::make_unique<PieceCodec>(
           name, whole, part, PiecesWithin(pieces_, part), queue));
     }
   }
 
-  int fragments() const override { return std::max<int>(1, fragments_.size()); }
-  Extent extent() const override { return extent_; }
-  const Codec& fragment(int i) const override {
-    return fragments_.empty() ? *this : *fragments_[static_cast<size_t>(i)];
+  size_t size() const override { return extent_.size; }
+  int parts() const override { return std::max<int>(1, fragments_.size()); }
+  CodecPart part(int i) const override {
+    if (fragments_.empty()) return Codec::part(i);
+    const PieceCodec* const fragment = fragments_[static_cast<size_t>(i)].get();
+    return {fragment->extent_, fragment};
+  }
+  DueParts Due(uint64_t round) const override {
+    return {TurnOf(round, parts())};
   }
 
   std::string_view name() const override { return name_; }
@@ -123,8 +127,8 @@ class PieceCodec final : public Codec {
               DeviceSpan<std::byte> out) const override {
     const WireLayout& layout = *LayoutOf(format);
     assert(fragments_.empty());
-    assert(x.size == size_ && out.size == layout.size());
-    assert(memory.empty() || memory.size == size_);
+    assert(x.size == size() && out.size == layout.size());
+    assert(memory.empty() || memory.size == size());
     for (size_t i = 0; i < pieces_.size(); ++i) {
       const auto& [offset, n] = pieces_[i].extent;
       const WireLayout::Place& place = layout.place(i);
@@ -154,8 +158,8 @@ class PieceCodec final : public Codec {
   void Complete(const Encoded* mine, const Encoded* theirs, float c,
                 DeviceSpan<float> difference,
                 DeviceSpan<float> x) const override {
-    assert(x.size == size_);
-    assert(difference.empty() || difference.size == size_);
+    assert(x.size == size());
+    assert(difference.empty() || difference.size == size());
     const Encoded* const payloads[2] = {theirs, mine};
     const auto bytes_of = [](const Encoded* payload) {
       return payload == nullptr ? std::span<const std::byte>() : payload->bytes;
@@ -195,8 +199,7 @@ class PieceCodec final : public Codec {
   const std::string name_;
   const PiecePolicy policy_;
   const DeviceQueue queue_;
-  const Extent extent_;
-  const size_t size_;
+  const Extent extent_;              // in the vector that it is a fragment of
   const std::vector<Piece> pieces_;  // offsets from that of extent_
   const Layouts layouts_;            // format f at f − 1
   std::vector<std::unique_ptr<const PieceCodec>> fragments_;  // none: whole

@@ -52,9 +52,7 @@ class PowerGossipCodec final : public Codec {
   size_t memory_size() const override { return 1 + rows_ + columns_; }
   float gamma() const override { return 1; }
   float largest_gamma() const override { return 1; }
-  int fragments() const override { return 1; }
-  Extent extent() const override { return {0, size_}; }
-  const Codec& fragment(int) const override { return *this; }
+  size_t size() const override { return size_; }
   WireFormat format() const override { return WireFormat::kPowerColumns; }
   WireFormat first_format() const override { return format(); }
   WireFormat resync_format() const override { return format(); }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "algorithms/base/spelling.h"
 #include "algorithms/base/status_macros.h"
+#include "algorithms/compress/player_codecs.h"
 #include "algorithms/compress/whole_gradients.h"
 
 namespace gossamer {
@@ -107,6 +108,13 @@ std::string_view CompressorInstead(std::string_view name) {
 }
 
 absl::Status CheckOnDevice(std::string_view name) {
+  if (NamesPlayers(name)) {
+    GOSSAMER_ASSIGN_OR_RETURN(const auto clauses, ReadPlayerCodecs(name));
+    for (const PlayerCodec& clause : clauses) {
+      GOSSAMER_RETURN_IF_ERROR(CheckOnDevice(clause.codec));
+    }
+    return absl::OkStatus();
+  }
   const CompressorText text = SplitCompressorText(name);
   const Compressor* const compressor = FindCompressor(text.name);
   if (compressor == nullptr || compressor->on_device == nullptr) {
@@ -118,6 +126,7 @@ absl::Status CheckOnDevice(std::string_view name) {
 absl::StatusOr<std::shared_ptr<const Codec>> Codec::Create(
     std::string_view name, const ParameterLayout& layout,
     const DeviceQueue& queue) {
+  if (NamesPlayers(name)) return MakePlayerCodecs(name, layout, queue);
   const CompressorText text = SplitCompressorText(name);
   const Compressor* const compressor = FindCompressor(text.name);
   if (compressor == nullptr || compressor->edges == nullptr) {

@@ -24,28 +24,23 @@ constexpr char kSum[] = "the summed corrections of an edge";
 
 }  // namespace
 
-// The draw shifts a cycle as a whole, so that each fragment comes once in `p`
-// rounds while the order differs between cycles.
-int FragmentOf(ExchangeId id, int fragments) {
-  const auto p = static_cast<uint64_t>(fragments);
-  const uint64_t cycle = RoundOf(id) / p;
-  return static_cast<int>((RoundOf(id) + RngKey(cycle).Below(p, 0)) % p);
-}
-
 EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
-                                  WireFormat format, DeviceSpan<const float> x,
+                                  const PartFormats& formats,
+                                  DeviceSpan<const float> x,
                                   DeviceSpan<float> replica) {
   const DeviceQueue& queue = codec.queue();
-  const size_t size = codec.EncodedSize(format);
-  EdgeMessage message = {.format = format};
+  const DueParts due = codec.Due(RoundOf(id));
+  const size_t size = PayloadSize(codec, due, formats);
+  EdgeMessage message = {.format = codec.joint() ? WireFormat::kJoint
+                                                 : formats.front()};
   std::shared_ptr<std::byte[]> owner;
   // The exchange's id is the same at both ends, and at a replay.
   if (queue.on_host()) {
     owner = pool_->Get(size);
-    codec.Encode(format, x, replica, id, {owner.get(), size});
+    EncodeParts(codec, due, formats, x, replica, id, {owner.get(), size});
   } else {
     auto coded = DeviceVector<std::byte>::Unset(queue, size, "a payload");
-    codec.Encode(format, x, replica, id, coded);
+    EncodeParts(codec, due, formats, x, replica, id, coded);
     owner = queue.Download(coded);
     message.ready = queue.Mark();
   }
@@ -55,7 +50,7 @@ EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
 }
 
 DeviceSpan<float> SnapshotCache::Zeros(const DeviceQueue& queue, size_t size) {
-  // Fragments differ in size.
+  // Parts differ in size.
   if (zeros_.size() < size)
     zeros_ = DeviceVector<float>::Unset(queue, size, "zeros");
   const DeviceSpan<float> zeros = zeros_.span().first(size);
@@ -68,10 +63,14 @@ EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
   // All edges with a stateless codec send the same bytes, so the first edge of
   // the round encodes for the others.
   if (id != id_) {
-    message_ = Encode(codec, id, codec.format(), x, {});
+    PartFormats formats;
+    for (const int i : codec.Due(RoundOf(id))) {
+      formats.push_back(codec.part(i).codec->format());
+    }
+    message_ = Encode(codec, id, formats, x, {});
     // A device's bytes are not there yet.
     if (std::isfinite(limit) && codec.queue().on_host()) {
-      message_.reach = codec.Reach(message_.encoded(id), limit);
+      message_.reach = ReachOfParts(codec, message_.encoded(id), limit);
     }
     id_ = id;
   }
@@ -87,8 +86,8 @@ CodecSide::CodecSide(std::shared_ptr<const Codec> codec, DeviceSpan<float> x,
       format_(codec_->format()),
       offset_(edge_hash % kResyncRounds),
       upper_(upper),
-      reach_(static_cast<size_t>(codec_->fragments())),
-      progress_(static_cast<size_t>(codec_->fragments())) {}
+      reach_(static_cast<size_t>(codec_->parts())),
+      progress_(static_cast<size_t>(codec_->parts())) {}
 
 uint64_t CodecSide::ResyncInterval(ExchangeId id) const {
   return (RoundOf(id) + offset_) / kResyncRounds;
@@ -121,31 +120,47 @@ void CodecSide::OnZero() {
 absl::StatusOr<EdgeMessage> CodecSide::Receive(ExchangeId id, WireFormat format,
                                                float c, Payload bytes) const {
   EdgeMessage message{.format = format, .c = c, .bytes = std::move(bytes)};
-  GOSSAMER_RETURN_IF_ERROR(Validate(id, message.encoded(id)));
-  if (std::isfinite(limits_.largest)) message.reach = ReachOf(id, &message);
+  GOSSAMER_RETURN_IF_ERROR(Validate(message.encoded(id)));
+  if (std::isfinite(limits_.largest)) message.reach = ReachOf(&message, id);
   return message;
 }
 
 EdgeMessage CodecSide::OnEmit(ExchangeId id) {
-  const Codec& codec = CodecOf(id);
-  if (codec.memory() == EdgeMemory::kShared) {
-    shared_.resize(codec.memory_size());
-    EdgeMessage message =
-        cache_->Encode(codec, id, codec.FormatFor(shared_), x_, shared_);
-    message.c = c_;
-    return message;
+  EdgeMessage message;
+  float relative = 1;
+  switch (codec_->memory()) {
+    case EdgeMemory::kNone:
+      message = cache_->Encode(*codec_, id, x_, limits_.largest / 2);
+      break;
+    case EdgeMemory::kShared:
+      shared_.resize(codec_->memory_size());
+      message = cache_->Encode(*codec_, id, {codec_->FormatFor(shared_)}, x_,
+                               shared_);
+      break;
+    case EdgeMemory::kReplicas: {
+      replica_.EnsureSize(queue(), x_.size, kReplica);
+      PartFormats formats;
+      for (const int i : codec_->Due(RoundOf(id))) {
+        formats.push_back(BeginPayload(i, id));
+      }
+      message = cache_->Encode(*codec_, id, formats, x_, replica_);
+      // A format that loses less allows a larger step, and another one a
+      // smaller.
+      relative = codec_->RelativeGamma(message.format);
+    }
   }
-  const auto [offset, size] = codec.extent();
-  const DeviceSpan<const float> x = x_.subspan(offset, size);
-  if (codec.memory() == EdgeMemory::kNone) {
-    EdgeMessage message = cache_->Encode(codec, id, x, limits_.largest / 2);
-    message.c = c_;
-    return message;
-  }
-  replica_.EnsureSize(queue(), x_.size, kReplica);
-  const DeviceSpan<float> replica = replica_.span().subspan(offset, size);
-  Progress& progress = ProgressOf(id);
-  WireFormat format = format_;
+  message.c = c_ * relative;
+  return message;
+}
+
+WireFormat CodecSide::BeginPayload(int i, ExchangeId id) {
+  const CodecPart part = codec_->part(i);
+  const Codec& codec = *part.codec;
+  if (!codec.needs_replica()) return codec.format();
+  Progress& progress = progress_[static_cast<size_t>(i)];
+  // The other end wishes for a format of the parts that have a choice.
+  const bool chooses = !codec_->joint() || !codec.choices().empty();
+  WireFormat format = chooses ? format_ : codec.format();
   const uint64_t interval = ResyncInterval(id);
   // PROTOCOL.md 4.9.  The replica of a new incarnation is zero already; behind
   // a resync boundary it is set to zero here.  In both cases the innovation is
@@ -154,14 +169,12 @@ EdgeMessage CodecSide::OnEmit(ExchangeId id) {
     format = codec.first_format();
   } else if (interval != progress.emit_interval) {
     format = codec.resync_format();
-    queue().Clear(replica);
+    queue().Clear(
+        replica_.span().subspan(part.extent.offset, part.extent.size));
   }
   progress.first = false;
   progress.emit_interval = interval;
-  EdgeMessage message = cache_->Encode(codec, id, format, x, replica);
-  // A format that loses less allows a larger step, and another one a smaller.
-  message.c = c_ * codec.RelativeGamma(format);
-  return message;
+  return format;
 }
 
 void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
@@ -174,121 +187,140 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
     queue().Wait().IgnoreError();
   }
   for (CorrectionObserver* o : observers_) o->OnExchange(id, mine, theirs);
-  const Codec& codec = CodecOf(id);
-  const auto [offset, size] = codec.extent();
-  DeviceSpan<float> difference;
-  if (codec.memory() == EdgeMemory::kShared) {
-    shared_.resize(codec.memory_size());
-    difference = shared_;
-  }
-  if (codec.needs_replica()) {
-    difference_.EnsureSize(queue(), x_.size, kDifference);
-    difference = difference_.span().subspan(offset, size);
-    Progress& progress = ProgressOf(id);
-    const uint64_t interval = ResyncInterval(id);
-    // The interval follows from the exchange's id, so both ends set D to zero
-    // before the same exchange (PROTOCOL.md 4.9).
-    if (interval != progress.complete_interval) {
-      queue().Clear(difference);
-      progress.complete_interval = interval;
-    }
-  }
-  Encoded m, t;
-  if (mine) m = mine->encoded(id);
-  if (theirs) t = theirs->encoded(id);
   // Both ends use the smaller coefficient, whichever view each had
   // (PROTOCOL.md 4.4).
   float c = mine && theirs ? std::min(mine->c, theirs->c) : 0.0f;
   if (SeededBug("own-coefficient") && mine && theirs) c = mine->c;
   if (SeededBug("apply-nothing")) c = 0;
-  // Called for skips too: D changes by a single payload as well, and its bound
-  // grows with it.
-  const bool may_be_far = MayBeFar(id, mine, theirs);
-  if (codec.memory() == EdgeMemory::kShared || limits_.clip_radius > 0 ||
-      may_be_far || (summed_.size > 0 && difference.empty())) {
-    return CompleteApart(id, mine, theirs, c, difference, may_be_far);
+  // Both have been validated: this end encoded the one, and the other was
+  // received, or restored.
+  PartPayloads m, t;
+  if (mine) m = *SplitPayload(*codec_, mine->encoded(id));
+  if (theirs) t = *SplitPayload(*codec_, theirs->encoded(id));
+  const float reach = ReachOf(mine, id) + ReachOf(theirs, id);
+  const DueParts due = codec_->Due(RoundOf(id));
+  bool corrected = false;
+  for (size_t k = 0; k < due.size(); ++k) {
+    const CodecPart part = codec_->part(due[k]);
+    Exchanged exchanged = {.id = id,
+                           .mine = mine ? &m[k] : nullptr,
+                           .theirs = theirs ? &t[k] : nullptr,
+                           .c = c,
+                           .reach = reach};
+    if (codec_->joint() && exchanged.met()) {
+      exchanged.c *=
+          part.gamma * std::min(part.codec->RelativeGamma(m[k].format),
+                                part.codec->RelativeGamma(t[k].format));
+    }
+    const auto [offset, size] = part.extent;
+    DeviceSpan<float> memory;
+    if (codec_->memory() == EdgeMemory::kShared) {
+      shared_.resize(codec_->memory_size());
+      memory = shared_;
+    } else if (part.codec->needs_replica()) {
+      difference_.EnsureSize(queue(), x_.size, kDifference);
+      memory = difference_.span().subspan(offset, size);
+    }
+    if (CompletePart(due[k], exchanged, memory)) corrected = true;
   }
-  const DeviceSpan<float> x = x_.subspan(offset, size);
-  codec.Complete(mine ? &m : nullptr, theirs ? &t : nullptr, c, difference, x);
-  if (SeededBug("apply-twice") && c > 0) {
-    codec.Complete(&m, &t, c, difference, x);
-  }
-  if (mine && theirs) {
-    ++corrections_;
-    Sum(codec.extent(), c, difference);
-    for (CorrectionObserver* o : observers_) {
-      o->OnCorrection(id, *mine, *theirs, c, difference);
+  if (corrected) ++corrections_;
+}
+
+bool CodecSide::CompletePart(int i, const Exchanged& exchanged,
+                             DeviceSpan<float> memory) {
+  const CodecPart part = codec_->part(i);
+  const Codec& codec = *part.codec;
+  const auto [id, mine, theirs, c, reach] = exchanged;
+  if (codec.needs_replica()) {
+    Progress& progress = progress_[static_cast<size_t>(i)];
+    const uint64_t interval = ResyncInterval(id);
+    // The interval follows from the exchange's id, so both ends set D to zero
+    // before the same exchange (PROTOCOL.md 4.9).
+    if (interval != progress.complete_interval) {
+      queue().Clear(memory);
+      progress.complete_interval = interval;
     }
   }
+  // Called for skips too: D changes by a single payload as well, and its bound
+  // grows with it.
+  const bool may_be_far = MayBeFar(i, exchanged);
+  if (codec.memory() == EdgeMemory::kShared || limits_.clip_radius > 0 ||
+      may_be_far || (summed_.size > 0 && memory.empty())) {
+    return CompleteApart(i, exchanged, memory, may_be_far);
+  }
+  const DeviceSpan<float> x = x_.subspan(part.extent.offset, part.extent.size);
+  codec.Complete(mine, theirs, c, memory, x);
+  if (SeededBug("apply-twice") && c > 0) {
+    codec.Complete(mine, theirs, c, memory, x);
+  }
+  if (!exchanged.met()) return false;
+  Sum(part.extent, c, memory);
+  for (CorrectionObserver* o : observers_) {
+    o->OnCorrection({id, part, *mine, *theirs, c, memory});
+  }
+  return true;
 }
 
 // The increment is formed in a vector of zeros first.  It can then be measured
 // and shortened before it reaches x, and observers are given exactly what was
 // added, bit for bit.
-void CodecSide::CompleteApart(ExchangeId id, const EdgeMessage* mine,
-                              const EdgeMessage* theirs, float c,
+bool CodecSide::CompleteApart(int i, const Exchanged& exchanged,
                               DeviceSpan<float> memory, bool may_be_far) {
-  const Codec& codec = CodecOf(id);
-  const auto [offset, size] = codec.extent();
+  const CodecPart part = codec_->part(i);
+  const auto [id, mine, theirs, c, reach] = exchanged;
+  const auto [offset, size] = part.extent;
   const DeviceSpan<float> increment = cache_->Zeros(queue(), size);
-  Encoded m, t;
-  if (mine) m = mine->encoded(id);
-  if (theirs) t = theirs->encoded(id);
-  codec.Complete(mine ? &m : nullptr, theirs ? &t : nullptr, c, memory,
-                 increment);
+  part.codec->Complete(mine, theirs, c, memory, increment);
   // A single payload may change D and never x (PROTOCOL.md 4.4).
-  if (mine == nullptr || theirs == nullptr) return;
-  if (may_be_far && Far(id, c, memory, increment)) {
+  if (!exchanged.met()) return false;
+  if (may_be_far && Far(i, c, memory, increment)) {
     ++clipping_.left_out;
-    return;
+    return false;
   }
   if (limits_.clip_radius > 0) Clip(c, increment);
   queue().Run(&DeviceKernels::axpy, 1.0f, increment, x_.subspan(offset, size));
-  ++corrections_;
   // If D was only looked at, the correction is the ordinary one.
-  const bool looked = codec.needs_replica() && limits_.clip_radius == 0;
+  const bool looked = part.codec->needs_replica() && limits_.clip_radius == 0;
   const float factor = looked ? c : 1;
   const DeviceSpan<const float> difference = looked ? memory : increment;
-  Sum(codec.extent(), factor, difference);
+  Sum(part.extent, factor, difference);
   for (CorrectionObserver* o : observers_) {
-    o->OnCorrection(id, *mine, *theirs, factor, difference);
+    o->OnCorrection({id, part, *mine, *theirs, factor, difference});
   }
+  return true;
 }
 
-float CodecSide::ReachOf(ExchangeId id, const EdgeMessage* message) const {
-  if (message == nullptr) return 0;
+float CodecSide::ReachOf(const EdgeMessage* message, ExchangeId id) const {
+  if (message == nullptr || !bounds_differences()) return 0;
   if (message->reach) return *message->reach;
   // Two payloads within half of it are no further apart.
-  return CodecOf(id).Reach(message->encoded(id), limits_.largest / 2);
+  return ReachOfParts(*codec_, message->encoded(id), limits_.largest / 2);
 }
 
 // A bound on D is kept from the payloads' own bounds, so that D is read only
 // where the bound does not settle it.
-bool CodecSide::MayBeFar(ExchangeId id, const EdgeMessage* mine,
-                         const EdgeMessage* theirs) {
-  if (!std::isfinite(limits_.largest) || limits_.clip_radius > 0) return false;
+bool CodecSide::MayBeFar(int i, const Exchanged& exchanged) {
+  if (!bounds_differences()) return false;
   // Sums of so many floats as there are exchanges between two resyncs.
   constexpr float kRounding = 1 + 1e-6f;
-  float reach = ReachOf(id, mine) + ReachOf(id, theirs);
-  if (codec_->needs_replica()) {
-    float& all =
-        reach_[static_cast<size_t>(FragmentOf(id, codec_->fragments()))];
+  float reach = exchanged.reach;
+  if (codec_->part(i).codec->needs_replica()) {
+    float& all = reach_[static_cast<size_t>(i)];
     all = kRounding * (all + reach);
     reach = all;
   }
-  return mine != nullptr && theirs != nullptr && reach > limits_.largest;
+  return exchanged.met() && reach > limits_.largest;
 }
 
 // The test reads D itself of codecs with replicas, and c·D of the others.
 // Either is the same at both ends up to its sign, so both ends leave the
 // correction out or neither does.
-bool CodecSide::Far(ExchangeId id, float c, DeviceSpan<const float> memory,
+bool CodecSide::Far(int i, float c, DeviceSpan<const float> memory,
                     DeviceSpan<const float> increment) {
-  if (!codec_->needs_replica()) {
+  if (!codec_->part(i).codec->needs_replica()) {
     return !Within(c * limits_.largest, increment);
   }
-  float& reach =
-      reach_[static_cast<size_t>(FragmentOf(id, codec_->fragments()))];
+  float& reach = reach_[static_cast<size_t>(i)];
   // The bound that was found replaces the grown one.  A small bound spares many
   // reads; one of exactly the limit would make the next exchange read D again.
   for (const float part : {1 / 1024.0f, 1 / 32.0f, 1.0f}) {
@@ -309,7 +341,7 @@ bool CodecSide::Within(float limit, DeviceSpan<const float> values) const {
 
 void CodecSide::Sum(const Extent& extent, float c,
                     DeviceSpan<const float> difference) {
-  // The part of the exchange's fragment that belongs to the summed parameters.
+  // The overlap of the part and the summed parameters.
   const size_t from = std::max(extent.offset, summed_.offset);
   const size_t end =
       std::min(extent.offset + extent.size, summed_.offset + summed_.size);
@@ -364,7 +396,7 @@ bool CodecSide::Restore(const Saved& saved) {
     return false;
   }
   if (!saved.sum.empty() && saved.sum.size() != summed_.size) return false;
-  if (saved.fragments.size() != progress_.size()) return false;
+  if (saved.progress.size() != progress_.size()) return false;
   replica_ = DeviceVector<float>::Of(queue(), saved.replica, kReplica);
   sum_ = DeviceVector<float>::Of(queue(), saved.sum, kSum);
   if (memory == EdgeMemory::kShared) {
@@ -373,7 +405,7 @@ bool CodecSide::Restore(const Saved& saved) {
     difference_ =
         DeviceVector<float>::Of(queue(), saved.difference, kDifference);
   }
-  progress_ = saved.fragments;
+  progress_ = saved.progress;
   // The bound of the restored D is not known: the next exchange reads D.
   std::ranges::fill(reach_, std::numeric_limits<float>::infinity());
   return true;

@@ -8,6 +8,7 @@
 #ifndef GOSSAMER_ALGORITHMS_EDGE_CODEC_SIDE_H_
 #define GOSSAMER_ALGORITHMS_EDGE_CODEC_SIDE_H_
 
+#include <cmath>
 #include <cstdint>
 #include <deque>
 #include <limits>
@@ -22,6 +23,7 @@
 #include "algorithms/base/ids.h"
 #include "algorithms/base/payload.h"
 #include "algorithms/compress/codec.h"
+#include "algorithms/compress/joint_payload.h"
 #include "algorithms/kernels/device_queue.h"
 
 namespace gossamer {
@@ -47,9 +49,11 @@ class SnapshotCache {
   // `limit` as in Codec::Reach; infinity: the reach is not needed.
   EdgeMessage Encode(const Codec& codec, ExchangeId id,
                      DeviceSpan<const float> x, float limit);
-  // For one edge alone; the replica becomes what the other end will have.
-  EdgeMessage Encode(const Codec& codec, ExchangeId id, WireFormat format,
-                     DeviceSpan<const float> x, DeviceSpan<float> replica);
+  // For one edge alone, the parts that are due in these formats; the replica
+  // becomes what the other end will have.
+  EdgeMessage Encode(const Codec& codec, ExchangeId id,
+                     const PartFormats& formats, DeviceSpan<const float> x,
+                     DeviceSpan<float> replica);
   // For increments of x, on this queue's device; until the next call.
   DeviceSpan<float> Zeros(const DeviceQueue& queue, size_t size);
 
@@ -60,23 +64,23 @@ class SnapshotCache {
   DeviceVector<float> zeros_;
 };
 
-// Which of `fragments` an exchange concerns: all of them once in as many
-// rounds, in an order that begins anew at a random one, so that no schedule
-// with a period of its own meets some of them only.  A function of the round,
-// so that both ends agree and all phases of a round mix the same one.
-int FragmentOf(ExchangeId id, int fragments);
+// The increment that an exchange has just added to one part of x, min(c)·D.
+struct Correction {
+  ExchangeId id = 0;
+  // The part and its codec, and what each end sent of it.
+  CodecPart part = {};
+  Encoded mine = {}, theirs = {};
+  float c = 0;
+  // D of the part, empty with a stateless codec; of one with shared memory, and
+  // where corrections are clipped, it is the increment itself, and c is 1.
+  DeviceSpan<const float> difference = {};
+};
 
 // Gets every correction as it is applied; for checkers and metrics.
 class CorrectionObserver {
  public:
   virtual ~CorrectionObserver() = default;
-  // The exchange's fragment of x has just been changed by min(c)·D.
-  // `difference`, of that fragment, is empty with a stateless codec; of one
-  // with shared memory, and where corrections are clipped, it is the increment
-  // itself, and c is 1.
-  virtual void OnCorrection(ExchangeId id, const EdgeMessage& mine,
-                            const EdgeMessage& theirs, float c,
-                            DeviceSpan<const float> difference) = 0;
+  virtual void OnCorrection(const Correction& correction) = 0;
   // Called before OnCorrection with the payloads of both ends, also if one end
   // sent none (null) and no correction follows.
   virtual void OnExchange(ExchangeId id, const EdgeMessage* mine,
@@ -89,8 +93,8 @@ class CorrectionObserver {
   virtual void OnEdgeEnd(DeviceSpan<const float> sum) {}
 };
 
-// Clipping on an edge: lengths are root mean squares, so that a fragment's and
-// a whole vector's compare.  The lengths of a device count once the host
+// Clipping on an edge: lengths are root mean squares, so that a part's and a
+// whole vector's compare.  The lengths of a device count once the host
 // knows them.
 struct Clipping {
   uint64_t clipped = 0;   // corrections so far that were shortened
@@ -149,9 +153,9 @@ class CodecSide {
   // none of this codec.
   absl::StatusOr<EdgeMessage> Receive(ExchangeId id, WireFormat format, float c,
                                       Payload bytes) const;
-  // kDataLoss unless `payload` may belong to exchange `id`.
-  absl::Status Validate(ExchangeId id, const Encoded& payload) const {
-    return CodecOf(id).Validate(payload);
+  // kDataLoss unless `payload` may belong to the exchange of its key.
+  absl::Status Validate(const Encoded& payload) const {
+    return ValidateParts(*codec_, payload);
   }
 
   // The edge is given up: observers get the sum of its corrections.
@@ -163,7 +167,7 @@ class CodecSide {
   void OnComplete(ExchangeId id, const EdgeMessage* mine,
                   const EdgeMessage* theirs);
 
-  // The state of a fragment.
+  // The state of a part.
   struct Progress {
     bool first = true;  // next payload is the first of its incarnation
     uint64_t emit_interval = 0;
@@ -176,21 +180,42 @@ class CodecSide {
     std::vector<float> replica;
     std::vector<float> difference;
     std::vector<float> sum;
-    std::vector<Progress> fragments = std::vector<Progress>(1);
+    std::vector<Progress> progress = std::vector<Progress>(1);  // by part
   };
   Saved Save() const;
   // False if it is of another codec or size; nothing changes then.
   bool Restore(const Saved& saved);
 
  private:
-  void CompleteApart(ExchangeId id, const EdgeMessage* mine,
-                     const EdgeMessage* theirs, float c,
+  // An exchange as one part of x sees it.
+  struct Exchanged {
+    ExchangeId id = 0;
+    // Null: a skip.
+    const Encoded* mine = nullptr;
+    const Encoded* theirs = nullptr;
+    float c = 0;
+    float reach = 0;  // of both payloads together, at most
+
+    bool met() const { return mine != nullptr && theirs != nullptr; }
+  };
+
+  // The format of the next payload of part `i`, whose replica is cleared if
+  // that begins anew.
+  WireFormat BeginPayload(int i, ExchangeId id);
+  // One part of an exchange, whose difference is D of that part or the shared
+  // memory.  True if it has corrected x.
+  bool CompletePart(int i, const Exchanged& exchanged,
+                    DeviceSpan<float> memory);
+  bool CompleteApart(int i, const Exchanged& exchanged,
                      DeviceSpan<float> memory, bool may_be_far);
+  // A correction is left out if D is too long; one that is clipped is not.
+  bool bounds_differences() const {
+    return std::isfinite(limits_.largest) && limits_.clip_radius <= 0;
+  }
   // False: D is within the limit for sure.  True: D has to be read.
-  bool MayBeFar(ExchangeId id, const EdgeMessage* mine,
-                const EdgeMessage* theirs);
-  float ReachOf(ExchangeId id, const EdgeMessage* message) const;
-  bool Far(ExchangeId id, float c, DeviceSpan<const float> memory,
+  bool MayBeFar(int i, const Exchanged& exchanged);
+  float ReachOf(const EdgeMessage* message, ExchangeId id) const;
+  bool Far(int i, float c, DeviceSpan<const float> memory,
            DeviceSpan<const float> increment);
   bool Within(float limit, DeviceSpan<const float> values) const;
   void Clip(float c, DeviceSpan<float> increment);
@@ -199,14 +224,6 @@ class CodecSide {
   void Sum(const Extent& extent, float c, DeviceSpan<const float> difference);
   // B(id): rounds between two resyncs, staggered over edges.
   uint64_t ResyncInterval(ExchangeId id) const;
-  const Codec& CodecOf(ExchangeId id) const {
-    return codec_->fragment(FragmentOf(id, codec_->fragments()));
-  }
-
-  Progress& ProgressOf(ExchangeId id) {
-    return progress_[static_cast<size_t>(FragmentOf(id, codec_->fragments()))];
-  }
-
   const DeviceQueue& queue() const { return codec_->queue(); }
 
   std::shared_ptr<const Codec> codec_;
@@ -219,7 +236,7 @@ class CodecSide {
   float c_ = 0;
   uint64_t corrections_ = 0;
   CorrectionLimits limits_;
-  std::vector<float> reach_;  // of D at most, by fragment
+  std::vector<float> reach_;  // of D at most, by part
   Clipping clipping_;
   // The squared norm of an increment, and those that the host does not know
   // yet.
@@ -233,7 +250,7 @@ class CodecSide {
   DeviceVector<float> replica_;
   DeviceVector<float> difference_;
   std::vector<float> shared_;
-  std::vector<Progress> progress_;  // by fragment
+  std::vector<Progress> progress_;  // by part
   Extent summed_;
   DeviceVector<float> sum_;
 };

@@ -106,7 +106,7 @@ absl::StatusOr<std::unique_ptr<Edge>> Edge::Resume(
   // later and has no way to refuse one.
   for (const auto* queue : {&saved.record.mine, &saved.record.theirs}) {
     for (const auto& held : *queue) {
-      fits = fits && side.Validate(held.id, held.token.encoded(held.id)).ok();
+      fits = fits && side.Validate(held.token.encoded(held.id)).ok();
     }
   }
   if (!side.Restore(saved.side) || !fits) {
@@ -145,7 +145,8 @@ bool Edge::UnheardBelow(ExchangeId limit) const {
 
 bool Edge::Emit(ExchangeId id, float coefficient, bool finite) {
   end_.side().set_coefficient(coefficient);
-  return end_.Emit(id, finite, Sender());
+  const bool due = !end_.side().codec().Due(RoundOf(id)).empty();
+  return end_.Emit(id, finite && due, Sender());
 }
 
 void Edge::ConnectionUp(uint64_t connection) {

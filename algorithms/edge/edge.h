@@ -155,8 +155,8 @@ class Edge {
   void set_overlap(int h) { end_.set_brake(std::max(1, h)); }
 
   // From the round loop, between steps (PROTOCOL.md 4).  `finite`: x has no
-  // infinity and no NaN; without it the exchange is a skip.  True if a payload
-  // went out.
+  // infinity and no NaN; without it, and in a round in which no part of x is
+  // due, the exchange is a skip.  True if a payload went out.
   bool Emit(ExchangeId id, float coefficient, bool finite);
   void Pass(ExchangeId id) { end_.Pass(id); }
   void Announce() { end_.Announce(); }

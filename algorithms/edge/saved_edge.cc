@@ -113,8 +113,8 @@ std::vector<std::byte> EncodeSavedEdge(const SavedEdge& edge) {
   PutQueue(w, r.mine);
   PutQueue(w, r.theirs);
   w.PutArray(std::span<const char>(edge.side.codec));
-  w.Put<uint64_t>(edge.side.fragments.size());
-  for (const CodecSide::Progress& p : edge.side.fragments) {
+  w.Put<uint64_t>(edge.side.progress.size());
+  for (const CodecSide::Progress& p : edge.side.progress) {
     w.Put<uint8_t>(p.first);
     w.Put(p.emit_interval);
     w.Put(p.complete_interval);
@@ -140,10 +140,10 @@ absl::StatusOr<SavedEdge> DecodeSavedEdge(std::span<const std::byte> bytes) {
   const bool queues = GetQueue(in, r.mine) && GetQueue(in, r.theirs);
   const std::vector<char> codec = in.GetArray<char>();
   edge.side.codec.assign(codec.begin(), codec.end());
-  edge.side.fragments.clear();
-  const uint64_t fragments = in.Get<uint64_t>();
-  for (uint64_t i = 0; i < fragments && in.ok(); ++i) {
-    CodecSide::Progress& p = edge.side.fragments.emplace_back();
+  edge.side.progress.clear();
+  const uint64_t parts = in.Get<uint64_t>();
+  for (uint64_t i = 0; i < parts && in.ok(); ++i) {
+    CodecSide::Progress& p = edge.side.progress.emplace_back();
     p.first = in.Get<uint8_t>() != 0;
     p.emit_interval = in.Get<uint64_t>();
     p.complete_interval = in.Get<uint64_t>();

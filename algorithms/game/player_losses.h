@@ -1,4 +1,5 @@
-// The losses of a game's players by the players' names, for people to look at.
+// Values of a game's players by the players' names, for people to look at: what
+// each has lost in a step, or how far apart its copies are.
 //
 // Names may come from other machines, so their number and length are bounded.
 // Knows nothing of files or messages.
@@ -17,13 +18,15 @@
 
 namespace gossamer {
 
-struct PlayerLoss {
+struct PlayerValue {
   std::string player;  // "generator"
   double value = 0;    // NaN: not known
 };
 
 // In the order of the players' numbers.
+using PlayerLoss = PlayerValue;
 using PlayerLosses = std::vector<PlayerLoss>;
+using PlayerDistances = std::vector<PlayerValue>;
 
 // Returns whether a player may have this name.
 inline bool IsPlayerName(std::string_view name) {
@@ -40,8 +43,8 @@ inline PlayerLosses Bounded(PlayerLosses losses) {
   return losses;
 }
 
-// Returns the loss of one player; NaN if it is not among them.
-inline double LossOf(const PlayerLosses& losses, std::string_view player) {
+// Returns the value of one player; NaN if it is not among them.
+inline double ValueOf(const PlayerLosses& losses, std::string_view player) {
   const auto own = std::ranges::find(losses, player, &PlayerLoss::player);
   return own == losses.end() ? std::numeric_limits<double>::quiet_NaN()
                              : own->value;

@@ -55,7 +55,7 @@ struct MethodSettings {
   uint64_t replica_memory_mb = 0;
   double clip_radius = 0;
   std::string codec;
-  int codec_fragments = 1;
+  int codec_parts = 1;
   bool codec_has_replica = true;
   double codec_contraction = 1;  // Compressor::contraction
   double gamma = 0;              // 0: the codec's own

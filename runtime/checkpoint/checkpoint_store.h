@@ -42,12 +42,18 @@ class CheckpointStore {
   CheckpointStore(std::string folder, int keep,
                   FileOps& files = SystemFileOps());
 
-  // Replaces a checkpoint of the same round; later ones are set aside.  On a full
-  // disk older ones go before their time, and the newest whole one stays.  After
-  // any other error all earlier checkpoints are unchanged.
+  // Replaces a checkpoint of the same round; later ones are set aside.  On a
+  // full disk older ones go before their time, and the newest whole one stays.
+  // After any other error all earlier checkpoints are unchanged.
   absl::Status Save(const Checkpoint& checkpoint);
   // The checkpoints that have gone for room, of all saves.
   uint64_t gone_for_room() const { return gone_for_room_; }
+  // The most that there can be, with the one that is being written, and the
+  // bytes of the disk that others have left.
+  size_t most() const { return keep_ + 1; }
+  absl::StatusOr<uint64_t> FreeBytes() const {
+    return files_.FreeBytes(folder_);
+  }
 
   // Returns the rounds of the checkpoints that are whole by their SHA-256,
   // ascending.  Returns none if the folder cannot be read: List says why.

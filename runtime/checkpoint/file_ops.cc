@@ -158,6 +158,18 @@ class System : public FileOps {
     return size;
   }
 
+  absl::StatusOr<uint64_t> FreeBytes(const std::string& path) override {
+    std::error_code error;
+    std::filesystem::path there = std::filesystem::absolute(path, error);
+    while (!error && !std::filesystem::exists(there, error) &&
+           there.has_relative_path()) {
+      there = there.parent_path();
+    }
+    const uint64_t bytes = std::filesystem::space(there, error).available;
+    if (error) return FromErrorCode(path, "free space", error);
+    return bytes;
+  }
+
   absl::StatusOr<std::string> ReadText(const std::string& path) override {
     // A stream's buffer would throw if the disk fails.
     const File file(std::fopen(path.c_str(), "rbe"));

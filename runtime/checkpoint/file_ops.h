@@ -44,6 +44,9 @@ class FileOps {
   virtual absl::StatusOr<std::vector<std::string>> Entries(
       const std::string& folder) = 0;
   virtual absl::StatusOr<uint64_t> Size(const std::string& path) = 0;
+  // Returns the bytes that this process may still write on the disk of a path,
+  // which need not exist yet.
+  virtual absl::StatusOr<uint64_t> FreeBytes(const std::string& path) = 0;
   virtual absl::StatusOr<std::string> ReadText(const std::string& path) = 0;
   virtual absl::StatusOr<Safetensors> ReadTensors(const std::string& path) = 0;
   // Returns the SHA-256 in lower-case hexadecimal.

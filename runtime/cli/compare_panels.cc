@@ -34,8 +34,8 @@ std::vector<Panel> ComparisonPanels(const std::vector<ComparedRun>& runs) {
       times.points.emplace_back(p.seconds, p.score);
       bytes.points.emplace_back(1e-6 * p.bytes, p.score);
     }
-    for (const Sample& s : RunFolder(run.folder).ReadConsensus()) {
-      distance.points.emplace_back(static_cast<double>(s.round), s.value);
+    for (const Consensus& s : RunFolder(run.folder).ReadConsensus()) {
+      distance.points.emplace_back(static_cast<double>(s.round), s.distance);
     }
     // A run without values adds an empty series, so that a colour means the
     // same run in all panels.

@@ -100,6 +100,20 @@ absl::StatusOr<uint64_t> FleetClient::Stop(const std::string& run_id,
   return response.stop_round();
 }
 
+std::optional<Consensus> ConsensusOf(const wire::FleetStatus& status) {
+  if (!status.has_consensus_distance()) return std::nullopt;
+  Consensus consensus = {.round = status.consensus_round(),
+                         .distance = status.consensus_distance()};
+  const int players =
+      std::min(status.consensus_player_size(), status.player_distance_size());
+  for (int i = 0; i < players; ++i) {
+    consensus.players.push_back(
+        {status.consensus_player(i), status.player_distance(i)});
+  }
+  consensus.players = Bounded(std::move(consensus.players));
+  return consensus;
+}
+
 FleetProgress ProgressOf(const wire::FleetStatus& status, uint64_t rounds,
                          const std::string& title) {
   FleetProgress progress{.title = title, .rounds = rounds};
@@ -115,9 +129,7 @@ FleetProgress ProgressOf(const wire::FleetStatus& status, uint64_t rounds,
     p.silent = absl::Seconds(peer.seconds_since_heartbeat());
     p.finished = peer.finished();
   }
-  if (status.has_consensus_distance()) {
-    progress.consensus_distance = status.consensus_distance();
-  }
+  progress.consensus = ConsensusOf(status);
   if (status.peers_size() < static_cast<int>(status.expected())) {
     progress.note = absl::StrCat("waiting for peers: ", status.peers_size(),
                                  " of ", status.expected());

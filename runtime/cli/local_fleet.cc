@@ -227,11 +227,10 @@ void LocalFleet::Poll() {
     FleetProgress now = ProgressOf(*status, spec_.config.rounds(), spec_.title);
     progress_ = std::move(now);
     if (progress_.note.empty()) progress_.note = spec_.note;
-    if (status->has_consensus_distance() &&
-        status->consensus_round() > consensus_round_) {
-      consensus_round_ = status->consensus_round();
-      consensus_->Add(
-          ConsensusLine({consensus_round_, status->consensus_distance()}));
+    const std::optional<Consensus>& consensus = progress_.consensus;
+    if (consensus && consensus->round > consensus_round_) {
+      consensus_round_ = consensus->round;
+      consensus_->Add(ConsensusLine(*consensus));
       // A full disk is reported by the peers.
       consensus_->Flush().IgnoreError();
     }

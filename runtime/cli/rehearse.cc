@@ -212,7 +212,7 @@ class Record {
     progress_ = {.title = absl::StrCat(config_.name(), "  rehearsed  ",
                                        HumanDuration(virtual_time)),
                  .rounds = config_.rounds(),
-                 .consensus_distance = fleet.consensus_distance};
+                 .consensus = fleet.consensus};
     for (const FleetPeer& peer : fleet.peers) {
       PeerProgress& p = progress_.peers.emplace_back();
       p.id = progress_.peers.size();
@@ -228,13 +228,9 @@ class Record {
     display_.Show(progress_, SteadyNow());
   }
   void Sample(const FleetSnapshot& fleet) {
-    if (!fleet.consensus_distance ||
-        fleet.consensus_round <= consensus_round_) {
-      return;
-    }
-    consensus_round_ = fleet.consensus_round;
-    consensus_->Add(
-        ConsensusLine({consensus_round_, *fleet.consensus_distance}));
+    if (!fleet.consensus || fleet.consensus->round <= consensus_round_) return;
+    consensus_round_ = fleet.consensus->round;
+    consensus_->Add(ConsensusLine(*fleet.consensus));
     // The picture may lack a sample; a rehearsal does not end for that.
     consensus_->Flush().IgnoreError();
   }

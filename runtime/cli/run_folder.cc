@@ -57,6 +57,15 @@ std::string StateOf(const RunFolder& run, uint64_t id, uint64_t round) {
                       "/state.safetensors");
 }
 
+PlayerDistances DistancesIn(const nlohmann::ordered_json& players) {
+  PlayerDistances distances;
+  if (!players.is_object()) return distances;
+  for (const auto& [player, distance] : players.items()) {
+    if (distance.is_number()) distances.push_back({player, distance});
+  }
+  return Bounded(std::move(distances));
+}
+
 }  // namespace
 
 bool RunFolder::Exists() const {
@@ -124,25 +133,33 @@ absl::StatusOr<EventCounts> RunFolder::ReadEvents() const {
   return all;
 }
 
-std::string ConsensusLine(const Sample& sample) {
-  return nlohmann::ordered_json{{"round", sample.round},
-                                {"consensus_distance", sample.value}}
-      .dump();
+std::string ConsensusLine(const Consensus& consensus) {
+  nlohmann::ordered_json line{{"round", consensus.round},
+                              {"consensus_distance", consensus.distance}};
+  for (const auto& [player, distance] : consensus.players) {
+    line["players"][player] = distance;
+  }
+  // A player's name comes from its program.
+  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-std::vector<Sample> RunFolder::ReadConsensus() const {
-  std::vector<Sample> samples;
+std::vector<Consensus> RunFolder::ReadConsensus() const {
+  std::vector<Consensus> samples;
   std::ifstream file(ConsensusPath());
   for (std::string line; std::getline(file, line);) {
     // The last line of a run that was killed may be cut off.
-    const auto json = nlohmann::json::parse(line, nullptr, false);
+    const auto json = nlohmann::ordered_json::parse(line, nullptr, false);
     if (!json.is_object() || !json.contains("round") ||
         !json["round"].is_number_unsigned() ||
         !json.contains("consensus_distance") ||
         !json["consensus_distance"].is_number()) {
       continue;
     }
-    const Sample sample = {json["round"], json["consensus_distance"]};
+    Consensus sample = {.round = json["round"],
+                        .distance = json["consensus_distance"]};
+    if (const auto players = json.find("players"); players != json.end()) {
+      sample.players = DistancesIn(*players);
+    }
     // A run that went back to a checkpoint logs some rounds again: the later
     // line counts.
     while (!samples.empty() && samples.back().round >= sample.round) {
@@ -176,7 +193,7 @@ absl::StatusOr<RunSummary> RunFolder::WriteResults(
   // Everything comes from the files: the command that asks need not be the one
   // that trained.
   for (const PeerLog& log : logs) rounds.push_back(log.rounds);
-  const std::vector<Sample> consensus = ReadConsensus();
+  const std::vector<Consensus> consensus = ReadConsensus();
   RunSummary summary = Summarize(rounds);
   summary.run = config.name();
   summary.algorithm = config.algorithm();
@@ -185,7 +202,10 @@ absl::StatusOr<RunSummary> RunFolder::WriteResults(
   // All peers have logs here, and the slowest has come to the end.
   summary.finished =
       logs.size() == config.peers() && summary.rounds >= config.rounds();
-  if (!consensus.empty()) summary.consensus_distance = consensus.back();
+  if (!consensus.empty()) {
+    summary.consensus_distance = {consensus.back().round,
+                                  consensus.back().distance};
+  }
   GOSSAMER_ASSIGN_OR_RETURN(summary.events, ReadEvents());
   GOSSAMER_RETURN_IF_ERROR(WriteTextFile(SummaryPath(), ToJson(summary)));
   const std::vector<Panel> panels = RunPanels(logs, consensus);

@@ -24,6 +24,7 @@
 #include "proto/run.pb.h"
 #include "runtime/telemetry/run_panels.h"
 #include "runtime/telemetry/summary.h"
+#include "topology/fleet/consensus.h"
 
 namespace gossamer {
 
@@ -60,7 +61,7 @@ class RunFolder {
   absl::StatusOr<std::vector<PeerLog>> ReadLogs() const;
   // Returns the counts of all peers together.
   absl::StatusOr<EventCounts> ReadEvents() const;
-  std::vector<Sample> ReadConsensus() const;
+  std::vector<Consensus> ReadConsensus() const;
   // The newest sample grid; "" if there is none.
   std::string NewestSamples() const;
 
@@ -81,8 +82,9 @@ class RunFolder {
   const std::string path_;
 };
 
-// {"round":..,"consensus_distance":..}, as in consensus.jsonl.
-std::string ConsensusLine(const Sample& sample);
+// {"round":..,"consensus_distance":..}, as in consensus.jsonl; behind it, of a
+// game of several players, {"players":{"generator":..,..}}.
+std::string ConsensusLine(const Consensus& consensus);
 
 }  // namespace gossamer
 

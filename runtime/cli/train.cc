@@ -94,6 +94,7 @@ absl::StatusOr<FleetSpec> PrepareTraining(const TrainOptions& options) {
   if (!loaded.ok()) {
     return absl::InvalidArgumentError(loaded.status().message());
   }
+  GOSSAMER_RETURN_IF_ERROR(CheckGameIsHere(*loaded));
   FleetSpec spec;
   spec.config = *std::move(loaded);
   if (!options.name.empty()) {

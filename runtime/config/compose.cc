@@ -48,11 +48,7 @@ absl::StatusOr<std::unique_ptr<Game>> MakeClosedFormGame(
     return SyntheticGame::Create(SyntheticSpecOf(config), shard, peers,
                                  config.seed());
   }
-  if (game.has_caller()) {
-    return absl::InvalidArgumentError(
-        "game caller is a program's own: start that program, which joins the "
-        "fleet with gossamer's library, instead of this one");
-  }
+  GOSSAMER_RETURN_IF_ERROR(CheckGameIsHere(config));
   return absl::InvalidArgumentError(
       game.has_datalens() ? "game datalens learns from votes, which virtual "
                             "time does not have: "

@@ -6,11 +6,13 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "algorithms/compress/codec.h"
 #include "algorithms/compress/gradient_compressor.h"
+#include "algorithms/compress/player_codecs.h"
 #include "algorithms/compress/registry.h"
 #include "algorithms/method/registry.h"
 #include "google/protobuf/text_format.h"
@@ -21,12 +23,27 @@
 namespace gossamer {
 namespace {
 
-// That of a codec's text; names are checked before.
-const Compressor& CompressorOf(const std::string& codec) {
-  static constexpr Compressor kNone = {};
-  const Compressor* const found =
-      FindCompressor(SplitCompressorText(codec).name);
-  return found == nullptr ? kNone : *found;
+// Those of a codec's text, one unless players have their own; names are checked
+// before.
+std::vector<const Compressor*> CompressorsOf(const std::string& codec) {
+  std::vector<const Compressor*> found;
+  const auto clauses = ReadPlayerCodecs(codec);
+  if (!clauses.ok()) return found;
+  for (const PlayerCodec& clause : *clauses) {
+    const Compressor* const compressor =
+        FindCompressor(SplitCompressorText(clause.codec).name);
+    if (compressor != nullptr) found.push_back(compressor);
+  }
+  return found;
+}
+
+// Of the coarsest codec.
+double ContractionOf(const std::string& codec) {
+  double least = 1;
+  for (const Compressor* compressor : CompressorsOf(codec)) {
+    least = std::min(least, compressor->contraction);
+  }
+  return least;
 }
 
 class Composition {
@@ -61,7 +78,7 @@ class Composition {
   // A codec that sends all values in every exchange, each as a float.
   bool dense_and_whole() const {
     const auto codec = Codec::Create(mixing_.codec(), {});
-    return codec.ok() && (*codec)->fragments() == 1 &&
+    return codec.ok() && (*codec)->parts() == 1 &&
            (*codec)->format() <= WireFormat::kDenseBf16;
   }
 
@@ -74,10 +91,11 @@ class Composition {
                     ", which mixes the steps of a program's own loop: write "
                     "game { caller {} }, or take another algorithm");
     }
-    Refuse("algorithm", "is ", name_,
-           ", but the steps of game caller are the program's own: leave it out, "
-           "or set algorithm=",
-           (*of_callers)->name);
+    Refuse(
+        "algorithm", "is ", name_,
+        ", but the steps of game caller are the program's own: leave it out, "
+        "or set algorithm=",
+        (*of_callers)->name);
   }
 
   void CheckOptimizer() {
@@ -107,9 +125,9 @@ class Composition {
         .replica_memory_mb = mixing_.replica_memory_mb(),
         .clip_radius = mixing_.clip_radius(),
         .codec = mixing_.codec(),
-        .codec_fragments = codec.ok() ? (*codec)->fragments() : 1,
+        .codec_parts = codec.ok() ? (*codec)->parts() : 1,
         .codec_has_replica = codec.ok() && (*codec)->needs_replica(),
-        .codec_contraction = CompressorOf(mixing_.codec()).contraction,
+        .codec_contraction = ContractionOf(mixing_.codec()),
         .gamma = mixing_.gamma(),
         .stable_gamma = [this] { return StableStepSize(schedule_, /*age=*/0); },
         .optimizer = step.optimizer(),
@@ -216,12 +234,23 @@ class Composition {
              mixing_.codec(),
              " begins where the last one ended: leave it out or set 1");
     }
-    CheckOwner();
+    if (NamesPlayers(mixing_.codec()) && mixing_.replica_memory_mb() != 0) {
+      Refuse("mixing.replica_memory_mb", "is ", mixing_.replica_memory_mb(),
+             ", but edges without replicas have one codec for all players, and "
+             "mixing.codec is \"",
+             mixing_.codec(), "\": leave it out");
+    }
+    CheckOwners();
+  }
+
+  void CheckOwners() {
+    for (const Compressor* codec : CompressorsOf(mixing_.codec())) {
+      CheckOwner(*codec);
+    }
   }
 
   // Codecs that are made for some methods: those alone may use them.
-  void CheckOwner() {
-    const Compressor& codec = CompressorOf(mixing_.codec());
+  void CheckOwner(const Compressor& codec) {
     std::vector<std::string> owners;
     for (const Method* method : Methods()) {
       if (method->own_codec != codec.name) continue;
@@ -229,8 +258,8 @@ class Composition {
       owners.emplace_back(method->name);
     }
     if (owners.empty()) return;
-    Refuse("mixing.codec", "is \"", mixing_.codec(),
-           "\", which is for algorithm ", absl::StrJoin(owners, " or "),
+    Refuse("mixing.codec", "is \"", mixing_.codec(), "\", but ", codec.name,
+           " is for algorithm ", absl::StrJoin(owners, " or "),
            " alone: ", codec.why_owned);
   }
 

@@ -60,6 +60,14 @@ const Method* MethodOf(const RunConfig& config) {
   return FindMethod(config.algorithm());
 }
 
+absl::Status CheckGameIsHere(const RunConfig& config) {
+  if (!config.game().has_caller()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "game caller is a program's own: start that program, by python -m "
+      "gossamer.run or one by one, which joins the fleet with gossamer's "
+      "library");
+}
+
 bool IsCentralized(const RunConfig& config) {
   const Method* const method = MethodOf(config);
   return method != nullptr && method->centralized();

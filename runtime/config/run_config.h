@@ -49,6 +49,10 @@ const Method* MethodOf(const RunConfig& config);
 // Whether the algorithm averages exactly over all peers, without edges.
 bool IsCentralized(const RunConfig& config);
 
+// kInvalidArgument if the game is a program's own (caller), which only that
+// program can train.
+absl::Status CheckGameIsHere(const RunConfig& config);
+
 // Checks a resolved configuration: ranges, names, and what cannot go together.
 // kInvalidArgument, one line per problem, each beginning with the field.
 absl::Status ValidateRunConfig(const RunConfig& config);

@@ -329,8 +329,9 @@ absl::Status PeerProcess::MakePeer() {
   // Parameters that are not mixed have no distance from each other.
   std::function<std::vector<double>(std::span<const float>)> sketch;
   if (spec.averaging != Averaging::kVotes) {
-    sketch = [seed = spec.seed](std::span<const float> x) {
-      return CountSketch(x, seed);
+    sketch = [seed = spec.seed,
+              layout = &game_->layout()](std::span<const float> x) {
+      return SketchPlayers(x, *layout, seed);
     };
   }
   GOSSAMER_ASSIGN_OR_RETURN(std::shared_ptr<const Codec> codec,

@@ -15,11 +15,9 @@ constexpr uint64_t kMostLate = 16;
 
 }  // namespace
 
-void Damping::OnCorrection(ExchangeId id, const EdgeMessage& /*mine*/,
-                           const EdgeMessage& /*theirs*/, float /*c*/,
-                           DeviceSpan<const float> /*difference*/) {
+void Damping::OnCorrection(const Correction& correction) {
   // The oldest of a boundary's corrections acts on the oldest x.
-  oldest_ = std::min(oldest_.value_or(id), id);
+  oldest_ = std::min(oldest_.value_or(correction.id), correction.id);
 }
 
 void Damping::Emitted(uint64_t round) {

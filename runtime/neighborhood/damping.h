@@ -27,9 +27,7 @@ namespace gossamer {
 
 class Damping final : public CorrectionObserver {
  public:
-  void OnCorrection(ExchangeId id, const EdgeMessage& mine,
-                    const EdgeMessage& theirs, float c,
-                    DeviceSpan<const float> difference) override;
+  void OnCorrection(const Correction& correction) override;
   // This round has the edge in its row; rounds ascend, and repeat for phases.
   void Emitted(uint64_t round);
   // All exchanges below `limit` that could be have been completed; those of

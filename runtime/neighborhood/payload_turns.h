@@ -27,8 +27,7 @@ class PayloadTurns final : public CorrectionObserver {
 
   void OnExchange(ExchangeId id, const EdgeMessage* mine,
                   const EdgeMessage* theirs) override;
-  void OnCorrection(ExchangeId, const EdgeMessage&, const EdgeMessage&, float,
-                    DeviceSpan<const float>) override {}
+  void OnCorrection(const Correction&) override {}
 
   // Asked if exchange `id` could have a payload of this end and the other end's
   // part is not known.  True: the exchange becomes a skip.  The answer depends

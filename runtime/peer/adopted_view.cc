@@ -143,6 +143,7 @@ absl::StatusOr<float> AdoptedView::StepSize() const {
 
 std::vector<RowEntry> AdoptedView::RowOf(uint64_t round) const {
   std::vector<RowEntry> row;
+  if (parts_.codec->Due(round).empty()) return row;
   for (const Neighbor& n : schedule_->Row(rank_, round).neighbors) {
     row.push_back({view_.members[static_cast<size_t>(n.rank)].id,
                    gamma_ * static_cast<float>(n.weight)});

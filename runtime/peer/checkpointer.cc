@@ -37,13 +37,32 @@ struct Beginning {
 struct Found {
   absl::StatusOr<std::vector<StoredCheckpoint>> list;
   absl::StatusOr<Checkpoint> saved;  // that of the round to resume from
+  absl::StatusOr<uint64_t> free;     // bytes of the disk
 };
 
 Found Read(const CheckpointStore& store, uint64_t resumed) {
-  Found found{.list = store.List(), .saved = absl::NotFoundError("")};
+  Found found{.list = store.List(),
+              .saved = absl::NotFoundError(""),
+              .free = store.FreeBytes()};
   if (resumed != 0) found.saved = store.Load(resumed);
   return found;
 }
+
+// The bytes of a state, without names.
+class StateSize final : public StateVisitor {
+ public:
+  void Floats(std::string_view, std::span<float> values) override {
+    bytes_ += values.size_bytes();
+  }
+  void Counter(std::string_view, uint64_t&) override {}
+  void Bytes(std::string_view, std::vector<std::byte>& bytes) override {
+    bytes_ += bytes.size();
+  }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  uint64_t bytes_ = 0;
+};
 
 std::string Whose(const CheckpointId& id) {
   return absl::StrCat("peer ", id.peer_id, " of run '", id.run_id,
@@ -233,6 +252,23 @@ void Checkpointer::ReportRoom() {
                     times);
 }
 
+// Said at the start: by the time that the disk is full, a fleet may have gone
+// far on fewer checkpoints than it was told to keep.
+void Checkpointer::ReportTightDisk(size_t there, uint64_t free) {
+  StateSize size;
+  state_->VisitState(size);
+  const uint64_t fits = free / std::max<uint64_t>(1, size.bytes());
+  if (there + fits >= store_->most()) return;
+  reporter_->Report(
+      "checkpoint_room",
+      absl::StrFormat("the disk has room for %d checkpoints of %.1f MB beside "
+                      "the %d that are there, and checkpoint.keep %d needs "
+                      "room for %d, with the one that is being written: fewer "
+                      "will be kept",
+                      fits, 1e-6 * static_cast<double>(size.bytes()), there,
+                      store_->most() - 1, store_->most()));
+}
+
 Task<bool> Checkpointer::Finish(bool newest) {
   bool saved = false;
   if (newest && taken_.size() > 1) {
@@ -274,6 +310,9 @@ Task<absl::StatusOr<Checkpointer::Resumed>> Checkpointer::Resume(
                        [&] { kept = store_->KeepDamaged(*found->list); });
     }
     ReportDamaged(found->list, kept);
+    if (found->list.ok() && found->free.ok()) {
+      ReportTightDisk(found->list->size(), *found->free);
+    }
     if (out_of_time() || begun != Beginning(view)) continue;
     if (begun->resumed != 0) {
       // The fleet begins where all members said that they have a whole

@@ -73,6 +73,9 @@ class Checkpointer {
   void Write();
   void ReportSkipped();
   void ReportRoom();
+  // Reports if the disk, with `free` bytes left and so many checkpoints there,
+  // has no room for as many as are to be kept.
+  void ReportTightDisk(size_t there, uint64_t free);
   CheckpointId OwnId() const;
   absl::StatusOr<SavedEdges> Restore(Checkpoint& saved);
   void ReportDamaged(const absl::StatusOr<std::vector<StoredCheckpoint>>& list,

@@ -34,10 +34,8 @@ class CommonState final : public CorrectionObserver {
     return hooks_ == nullptr ? Extent{} : hooks_->extent();
   }
 
-  void OnCorrection(ExchangeId id, const EdgeMessage& mine,
-                    const EdgeMessage& theirs, float c,
-                    DeviceSpan<const float> difference) override {
-    hooks_->OnCorrection(c, difference);
+  void OnCorrection(const Correction& correction) override {
+    hooks_->OnCorrection(correction.c, correction.difference);
   }
   // While a step is under way, on another thread, this waits for its end.
   void OnEdgeEnd(DeviceSpan<const float> sum) override;

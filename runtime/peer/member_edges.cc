@@ -19,7 +19,7 @@ namespace {
 // Returns the codec of edges whose replicas do not fit into memory: differences
 // need no state, and as many fragments keep payloads about as small.
 std::string ReplicalessOf(const Codec& codec) {
-  return absl::StrCat("diff-int8:fragments=", codec.fragments());
+  return absl::StrCat("diff-int8:fragments=", codec.parts());
 }
 
 // Members that may be in a row of `self` from this round on.
@@ -216,14 +216,16 @@ absl::Status MemberEdges::SayHello(const View& view) {
 // A record is of the codec that its edge had: peers may have had other ranks
 // then, and the budget of replicas goes by ranks.
 absl::Status MemberEdges::AddEdge(Neighborhood::NewEdge edge, bool replica) {
-  if (replicaless_ == nullptr) {
+  const bool bounded =
+      spec_.replica_memory != 0 && parts_.codec->needs_replica();
+  if (bounded && replicaless_ == nullptr) {
     GOSSAMER_ASSIGN_OR_RETURN(
         replicaless_,
         Codec::Create(ReplicalessOf(*parts_.codec), parts_.state->layout(),
                       parts_.state->queue()));
   }
   edge.codec = replica ? parts_.codec : replicaless_;
-  if (spec_.replica_memory != 0 && parts_.codec->needs_replica()) {
+  if (bounded) {
     edge.other_codec = replica ? replicaless_ : parts_.codec;
   }
   const absl::Status added = parts_.neighborhood->Add(edge);

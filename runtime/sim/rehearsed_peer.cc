@@ -163,8 +163,9 @@ absl::Status RehearsedPeer::Compose(SimNetwork& network,
                            .codec = std::move(codec),
                            .gradients = std::move(gradients),
                            .metrics = options_.sink,
-                           .sketch = [seed](std::span<const float> x) {
-                             return CountSketch(x, seed);
+                           .sketch = [seed, layout = &game_->layout()](
+                                         std::span<const float> x) {
+                             return SketchPlayers(x, *layout, seed);
                            }}));
   return absl::OkStatus();
 }

@@ -68,7 +68,7 @@ std::optional<double> MeanLoss(const FleetProgress& p,
   double sum = 0;
   int n = 0;
   for (const PeerProgress& peer : p.peers) {
-    const double loss = LossOf(peer.losses, player);
+    const double loss = ValueOf(peer.losses, player);
     if (!std::isfinite(loss)) continue;
     sum += loss;
     ++n;
@@ -124,7 +124,7 @@ std::string Row(const PeerProgress& peer,
   std::string row = absl::StrFormat("%5d %9d %9.2f", peer.id, peer.round,
                                     peer.rounds_per_second);
   for (const std::string& player : players) {
-    const double loss = LossOf(peer.losses, player);
+    const double loss = ValueOf(peer.losses, player);
     // A loss that the game does not say is no number.
     const std::string text =
         std::isnan(loss) ? "-" : absl::StrFormat("%.4f", loss);
@@ -201,9 +201,13 @@ std::vector<std::string> FormatPeers(const FleetProgress& p, int width) {
         absl::StrCat("      and ", p.peers.size() - kMostPeers, " more"));
   }
   lines.push_back(absl::StrCat("sent ", HumanBytes(BytesSent(p))));
-  if (p.consensus_distance) {
+  if (p.consensus) {
     absl::StrAppendFormat(&lines.back(), "   consensus distance %.3e",
-                          *p.consensus_distance);
+                          p.consensus->distance);
+    for (const auto& [player, distance] : p.consensus->players) {
+      absl::StrAppendFormat(&lines.back(), "  %s %.1e", ShortName(player),
+                            distance);
+    }
   }
   // A line that wraps would break the redrawing in place.
   for (std::string& line : lines) {
@@ -227,8 +231,8 @@ std::string FormatLine(const FleetProgress& p) {
     if (!loss) continue;
     parts.push_back(absl::StrFormat("%s %.4g", ShortName(player), *loss));
   }
-  if (p.consensus_distance) {
-    parts.push_back(absl::StrFormat("consensus %.2e", *p.consensus_distance));
+  if (p.consensus) {
+    parts.push_back(absl::StrFormat("consensus %.2e", p.consensus->distance));
   }
   if (const std::optional<double> score = MeanScore(p)) {
     parts.push_back(absl::StrFormat("score %.4g", *score));

@@ -16,6 +16,7 @@
 
 #include "absl/time/time.h"
 #include "algorithms/game/player_losses.h"
+#include "topology/fleet/consensus.h"
 
 namespace gossamer {
 
@@ -34,7 +35,7 @@ struct FleetProgress {
   std::string title;    // "quickstart  dp-oadam  4 peers"
   uint64_t rounds = 0;  // to do
   std::vector<PeerProgress> peers = {};
-  std::optional<double> consensus_distance = {};
+  std::optional<Consensus> consensus = {};
   std::string note = "";  // "stopping at round 512"; may be empty
 };
 

@@ -23,7 +23,7 @@ Panel LossPanel(const std::string& player, const std::vector<PeerLog>& peers) {
   for (const PeerLog& peer : peers) {
     Series s{peer.label, {}};
     for (const RoundMetrics& m : peer.rounds) {
-      const double loss = LossOf(m.losses, player);
+      const double loss = ValueOf(m.losses, player);
       if (!std::isfinite(loss)) continue;
       s.points.emplace_back(static_cast<double>(m.round), loss);
     }
@@ -33,10 +33,30 @@ Panel LossPanel(const std::string& player, const std::vector<PeerLog>& peers) {
   return panel;
 }
 
+// The fleet's distance, and the part of each player in it.
+std::vector<Series> DistanceSeries(const std::vector<Consensus>& consensus) {
+  std::vector<std::string> players;
+  for (const Consensus& sample : consensus) AddPlayers(sample.players, players);
+  std::vector<Series> all = {{"fleet", {}}};
+  for (const std::string& player : players) all.push_back({player, {}});
+  for (const Consensus& sample : consensus) {
+    const auto round = static_cast<double>(sample.round);
+    all[0].points.emplace_back(round, sample.distance);
+    for (size_t i = 0; i < players.size(); ++i) {
+      const double distance = ValueOf(sample.players, players[i]);
+      if (std::isfinite(distance)) {
+        all[i + 1].points.emplace_back(round, distance);
+      }
+    }
+  }
+  if (all[0].points.empty()) all.clear();
+  return all;
+}
+
 }  // namespace
 
 std::vector<Panel> RunPanels(const std::vector<PeerLog>& peers,
-                             const std::vector<Sample>& consensus) {
+                             const std::vector<Consensus>& consensus) {
   std::vector<std::string> players;
   double last = 0;
   Panel score{.title = "", .log_y = true, .markers = true};
@@ -53,11 +73,7 @@ std::vector<Panel> RunPanels(const std::vector<PeerLog>& peers,
     }
     if (!s.points.empty()) score.series.push_back(std::move(s));
   }
-  Series fleet{"fleet", {}};
-  for (const Sample& sample : consensus) {
-    fleet.points.emplace_back(static_cast<double>(sample.round), sample.value);
-  }
-  if (!fleet.points.empty()) distance.series.push_back(std::move(fleet));
+  distance.series = DistanceSeries(consensus);
   std::vector<Panel> panels;
   for (const std::string& player : players) {
     panels.push_back(LossPanel(player, peers));

@@ -11,6 +11,7 @@
 #include "runtime/telemetry/curves.h"
 #include "runtime/telemetry/metrics.h"
 #include "runtime/telemetry/summary.h"
+#include "topology/fleet/consensus.h"
 
 namespace gossamer {
 
@@ -21,7 +22,7 @@ struct PeerLog {
 
 // Returns the panels of a run.  Panels without data are left out.
 std::vector<Panel> RunPanels(const std::vector<PeerLog>& peers,
-                             const std::vector<Sample>& consensus);
+                             const std::vector<Consensus>& consensus);
 
 }  // namespace gossamer
 

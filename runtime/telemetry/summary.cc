@@ -59,7 +59,7 @@ double MeanOfLastTenth(const std::vector<Rounds>& peers,
     // At least one round counts, also in a run of fewer than ten.
     for (size_t i = rounds.size() - (rounds.size() + 9) / 10; i < rounds.size();
          ++i) {
-      const double loss = LossOf(rounds[i].losses, player);
+      const double loss = ValueOf(rounds[i].losses, player);
       if (!std::isfinite(loss)) continue;
       sum += loss;
       ++n;

@@ -83,9 +83,10 @@ class Benchmark {
 
   Row Run(const Codec& codec) {
     if (codec.memory() == EdgeMemory::kShared) return RunShared(codec);
-    Row row = RunFragment(codec.fragment(0));
-    row.bits *= static_cast<double>(codec.fragment(0).extent().size) /
-                static_cast<double>(x_.size());
+    const CodecPart part = codec.part(0);
+    Row row = RunPart(part);
+    row.bits *=
+        static_cast<double>(part.extent.size) / static_cast<double>(x_.size());
     return row;
   }
 
@@ -93,10 +94,11 @@ class Benchmark {
   double copy_rate() const { return Median(copies_); }
 
  private:
-  Row RunFragment(const Codec& codec) {
-    const Extent part = codec.extent();
-    const std::span x = std::span(x_).subspan(part.offset, part.size);
-    const std::span step = std::span(step_).subspan(part.offset, part.size);
+  Row RunPart(const CodecPart& part) {
+    const Codec& codec = *part.codec;
+    const auto [offset, length] = part.extent;
+    const std::span x = std::span(x_).subspan(offset, length);
+    const std::span step = std::span(step_).subspan(offset, length);
     const double n = static_cast<double>(x.size());
     const size_t size = codec.EncodedSize(codec.format());
     Row row;

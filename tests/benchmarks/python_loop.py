@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 
-WIDTH, LATENT, BATCH = 32, 128, 8
+WIDTH, LATENT = 32, 128
 
 
 def networks():
@@ -54,7 +54,7 @@ def networks():
     return torch, generator, critic
 
 
-def loop(method, seconds):
+def loop(method, batch, seconds):
     """One peer; prints a line of JSON."""
     began = time.monotonic()
     torch, generator, critic = networks()
@@ -84,11 +84,11 @@ def loop(method, seconds):
     opt_g = torch.optim.Adam(torch_g.parameters(), 1e-4, betas=(0.0, 0.9))
     opt_d = torch.optim.Adam(torch_d.parameters(), 1e-4, betas=(0.0, 0.9))
     torch.manual_seed(rank)
-    real = torch.rand(BATCH, 3, 32, 32) * 2 - 1
+    real = torch.rand(batch, 3, 32, 32) * 2 - 1
 
     def step():
-        fake = generator(torch.randn(BATCH, LATENT))
-        share = torch.rand(BATCH, 1, 1, 1)
+        fake = generator(torch.randn(batch, LATENT))
+        share = torch.rand(batch, 1, 1, 1)
         between = (share * real + (1 - share) * fake.detach()).requires_grad_()
         # One pass, which is how DDP wants it.
         scores = critic(torch.cat([real, fake.detach(), between]))
@@ -118,7 +118,7 @@ def loop(method, seconds):
     passed = time.monotonic() - start
     cpu = sum(resource.getrusage(resource.RUSAGE_SELF)[:2]) - cpu
     print(json.dumps({
-        "images_per_second": steps * BATCH / passed, "steps": steps,
+        "images_per_second": steps * batch / passed, "steps": steps,
         "cpu_milliseconds_per_step": 1000 * cpu / steps,
         "import_seconds": imported - began, "join_seconds": joined - imported,
         "parameters": sum(p.numel() for m in (torch_g, torch_d)
@@ -137,7 +137,7 @@ def measure(options, method, folder):
     config.write_text(f"game {{ caller {{}} }} peers: {options.hosts} "
                       "rounds: 10000000 " + options.mixing)
     inner = (f"{sys.executable} {os.path.abspath(__file__)} --peer {method} "
-             f"--seconds {options.seconds}")
+             f"--batch {options.batch} --seconds {options.seconds}")
     environment = dict(os.environ, RUN_DIR=str(folder / method),
                        RUN_CONFIG=str(config), OMP_NUM_THREADS="1")
     topology = f"{options.gossamer}/gossamer-topology"
@@ -173,6 +173,7 @@ def main():
     parser.add_argument("--lab", help="scenario of the network",
                         default="deploy/lab/no_network.textproto")
     parser.add_argument("--hosts", type=int, default=4)
+    parser.add_argument("--batch", type=int, default=8, help="of one peer")
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--methods", default="alone,gossamer,ddp,alone,gossamer,ddp")
     parser.add_argument("--mixing", default="mixing { codec: 'innov-int4' }",
@@ -180,7 +181,7 @@ def main():
     parser.add_argument("--peer", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.peer:
-        return loop(options.peer, options.seconds)
+        return loop(options.peer, options.batch, options.seconds)
     with tempfile.TemporaryDirectory() as folder:
         runs = []
         for i, method in enumerate(options.methods.split(",")):

@@ -42,7 +42,10 @@ constexpr std::array kCodecs = {"dense-f32",
 const ParameterLayout& Layout() {
   static const auto& layout = *[] {
     std::vector<Segment> segments = PairLayout().segments();
-    segments.push_back({.name = "small", .shape = {5, 7}, .extent = {}});
+    segments.push_back({.name = "small",
+                        .player = Player::kDiscriminator,
+                        .shape = {5, 7},
+                        .extent = {}});
     return new ParameterLayout(std::move(segments));
   }();
   return layout;
@@ -112,7 +115,7 @@ constexpr float kLargest = 1;
 void RequireReach(const Codec& codec, const Encoded& payload) {
   if (codec.memory() == EdgeMemory::kShared) return;
   const float reach = codec.Reach(payload, kLargest);
-  std::vector<float> values(codec.extent().size), unused(values);
+  std::vector<float> values(codec.size()), unused(values);
   codec.Complete(nullptr, &payload, 0, values, unused);
   Require(std::ranges::all_of(
               values, [reach](float v) { return std::abs(v) <= reach; }),
@@ -141,6 +144,24 @@ void Payloads(Bytes input) {
   }
   Require(AllFinite(difference) && AllFinite(x),
           "what is let through keeps the difference finite");
+}
+
+// The payload of players that have codecs of their own: its round, then bytes.
+void JointPayloads(Bytes input) {
+  static const auto& codec = *new std::shared_ptr<const Codec>(
+      Codec::Create("auto; discriminator=innov-int8 every 2", Layout())
+          .value());
+  Input in(input);
+  const uint64_t key = MakeExchangeId(in.Byte());
+  const std::vector<std::byte> bytes = Copy(in.Rest());
+  const Encoded whole{WireFormat::kJoint, bytes, key};
+  if (!codec->Validate(whole).ok()) return;
+  const PartPayloads payloads = SplitPayload(*codec, whole).value();
+  const DueParts due = codec->Due(RoundOf(key));
+  Require(payloads.size() == due.size(), "every part that is due has its own");
+  for (size_t i = 0; i < due.size(); ++i) {
+    RequireReach(*codec->part(due[i]).codec, payloads[i]);
+  }
 }
 
 // One end of an edge and any frames of the other end: a step is a call of the
@@ -264,6 +285,7 @@ void CodecName(Bytes input) {
 std::span<const Target> EdgeTargets() {
   static constexpr Target kTargets[] = {{"frame", Frame},
                                         {"payload", Payloads},
+                                        {"joint-payload", JointPayloads},
                                         {"edge", EdgeConversation},
                                         {"saved-edge", SavedEdgeRecord},
                                         {"codec-name", CodecName}};

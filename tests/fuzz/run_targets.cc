@@ -24,18 +24,19 @@ namespace {
 
 void Consensus(Bytes input) {
   Write("consensus.jsonl", input);
-  const std::vector<Sample> samples = RunFolder(Folder()).ReadConsensus();
+  const auto samples = RunFolder(Folder()).ReadConsensus();
   std::string lines;
-  for (const Sample& sample : samples) {
-    Require(std::isfinite(sample.value), "JSON has no other numbers");
+  for (const auto& sample : samples) {
+    Require(std::isfinite(sample.distance), "JSON has no other numbers");
     absl::StrAppend(&lines, ConsensusLine(sample), "\n");
   }
   Write("consensus.jsonl", std::as_bytes(std::span(lines)));
-  const std::vector<Sample> again = RunFolder(Folder()).ReadConsensus();
+  const auto again = RunFolder(Folder()).ReadConsensus();
   Require(again.size() == samples.size(), "lines say the same once more");
   for (size_t i = 0; i < again.size(); ++i) {
     Require(again[i].round == samples[i].round &&
-                again[i].value == samples[i].value,
+                again[i].distance == samples[i].distance &&
+                again[i].players.size() == samples[i].players.size(),
             "lines say the same once more");
     Require(i == 0 || again[i].round > again[i - 1].round, "rounds ascend");
   }

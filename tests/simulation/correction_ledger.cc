@@ -27,12 +27,11 @@ const CorrectionLedger::Past* CorrectionLedger::PastOf(
   return process == process_of_.end() ? nullptr : PastOf(end, process->second);
 }
 
-const uint64_t* CorrectionLedger::Find(const Applied& applied, ExchangeId id) {
-  const auto it = std::lower_bound(applied.begin(), applied.end(), id,
-                                   [](const auto& entry, ExchangeId wanted) {
-                                     return entry.first < wanted;
-                                   });
-  return it != applied.end() && it->first == id ? &it->second : nullptr;
+const uint64_t* CorrectionLedger::Find(const Applied& applied, Part part) {
+  const auto it = std::lower_bound(
+      applied.begin(), applied.end(), part,
+      [](const auto& entry, Part wanted) { return entry.first < wanted; });
+  return it != applied.end() && it->first == part ? &it->second : nullptr;
 }
 
 uint64_t CorrectionLedger::NewestRound(PeerId a, PeerId b) const {
@@ -62,7 +61,7 @@ std::string CorrectionLedger::Own(PeerId peer, uint64_t epoch) {
 }
 
 std::string CorrectionLedger::Apply(const EdgeEndName& end, ExchangeId id,
-                                    uint64_t hash) {
+                                    uint64_t hash, size_t offset) {
   ++corrections_;
   ExchangeId& newest = newest_[std::minmax(end.self, end.other)];
   newest = std::max(newest, id);
@@ -81,11 +80,12 @@ std::string CorrectionLedger::Apply(const EdgeEndName& end, ExchangeId id,
         "peer %d: the correction with peer %d of round %d.%d", end.self.value,
         end.other.value, RoundOf(id), id % kMaxPhases);
   };
-  if (!mine.empty() && mine.back().first >= id) {
+  const Part part = {id, offset};
+  if (!mine.empty() && mine.back().first >= part) {
     return absl::StrCat(where(), " was applied twice, or out of order");
   }
-  mine.emplace_back(id, hash);
-  const uint64_t* other = Find(in.applied[1 - side], id);
+  mine.emplace_back(part, hash);
+  const uint64_t* other = Find(in.applied[1 - side], part);
   if (other != nullptr && *other != hash) {
     return absl::StrCat(where(), " is not the opposite of the other end's");
   }
@@ -104,7 +104,7 @@ void CorrectionLedger::Resume(const EdgeEndName& before, ExchangeId done,
   // nothing was complete yet: that one ends the loop.
   for (const Past* past = &now; past != nullptr && past->done <= done;) {
     std::erase_if(incarnations_[past->key].applied[side],
-                  [done](const auto& entry) { return entry.first >= done; });
+                  [done](const auto& entry) { return entry.first.id >= done; });
     past = done < past->cut ? PastOf(before, *past) : nullptr;
   }
 }
@@ -141,9 +141,10 @@ std::string CorrectionLedger::Finish() const {
       const Applied& other = in.applied[1 - side];
       // A crash loses the last of the corrections that an end would have
       // applied.
-      const ExchangeId lost = other.empty() ? 0 : other.back().first + 1;
-      for (const auto& [id, hash] : in.applied[side]) {
-        if (Find(other, id) != nullptr || (excused && id >= lost)) continue;
+      const ExchangeId lost = other.empty() ? 0 : other.back().first.id + 1;
+      for (const auto& [part, hash] : in.applied[side]) {
+        const ExchangeId id = part.id;
+        if (Find(other, part) != nullptr || (excused && id >= lost)) continue;
         return absl::StrFormat(
             "peer %d applied the correction with peer %d of round %d.%d, which "
             "the other end never did, though %s (epochs %d, %d)",

@@ -13,6 +13,8 @@
 #define GOSSAMER_TESTS_SIMULATION_CORRECTION_LEDGER_H_
 
 #include <array>
+#include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -48,8 +50,10 @@ class CorrectionLedger {
   void OnEvent(PeerId peer, const Event& event);
   // The present incarnation of `peer` has this epoch.
   std::string Own(PeerId peer, uint64_t epoch);
-  // The end has just applied exchange `id`.
-  std::string Apply(const EdgeEndName& end, ExchangeId id, uint64_t hash);
+  // The end has just applied exchange `id`, or that part of it which begins at
+  // an offset of the parameters.
+  std::string Apply(const EdgeEndName& end, ExchangeId id, uint64_t hash,
+                    size_t offset = 0);
   // The incarnation goes on from a record of the cut before `cut`, in which
   // exchanges below `done` were complete.
   void Resume(const EdgeEndName& before, ExchangeId done, ExchangeId cut);
@@ -62,7 +66,12 @@ class CorrectionLedger {
   uint64_t NewestRound(PeerId a, PeerId b) const;
 
  private:
-  using Applied = std::vector<std::pair<ExchangeId, uint64_t>>;  // by id
+  struct Part {
+    ExchangeId id = 0;
+    size_t offset = 0;
+    friend auto operator<=>(const Part&, const Part&) = default;
+  };
+  using Applied = std::vector<std::pair<Part, uint64_t>>;  // in order
   struct Incarnation {
     std::array<Applied, 2> applied;  // by the smaller peer id, by the larger
   };
@@ -79,7 +88,7 @@ class CorrectionLedger {
   // that has `epoch`, or the present one.  Null if there was none.
   const Past* PastOf(const EdgeEndName& end, uint64_t process) const;
   const Past* PastOf(const EdgeEndName& end, const Past& later) const;
-  static const uint64_t* Find(const Applied& applied, ExchangeId id);
+  static const uint64_t* Find(const Applied& applied, Part part);
   // Returns whether the end of this side has undone or lost corrections.
   bool Excused(const Key& key, int side) const;
   // Returns whether both ends went on from records of the incarnation, of

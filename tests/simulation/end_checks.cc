@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "algorithms/compress/codec.h"
@@ -42,6 +43,19 @@ double FactorOf(const Scenario& s, const Codec& codec) {
   if (h > 1) gamma = std::min(gamma, StableStepSize(*schedule, h - 1) * 2 / 3);
   const double mixed = ExpectedContraction(*schedule).factor;
   return 1 - gamma * (1 - mixed);
+}
+
+// Returns how many rounds lie between exchanges of the part that is mixed
+// least.
+double RoundsApart(const Codec& codec) {
+  constexpr int kRounds = 1024;
+  std::vector<int> times(static_cast<size_t>(codec.parts()));
+  for (int round = 0; round < kRounds; ++round) {
+    for (const int part : codec.Due(static_cast<uint64_t>(round))) {
+      ++times[static_cast<size_t>(part)];
+    }
+  }
+  return static_cast<double>(kRounds) / *std::ranges::min_element(times);
 }
 
 // Returns whether a codec keeps nearly all of a difference.
@@ -132,10 +146,9 @@ double DistanceBound(const Scenario& s, const Codec& codec, double before,
                        : slow ? kFloorOfSlow
                               : kFloor;
   if (mixing == Mixing::kWaits) {
-    // An exchange carries one of so many fragments.
     const double mixed =
         std::pow(FactorOf(s, codec),
-                 static_cast<double>(s.calm_rounds) / (2 * codec.fragments()));
+                 static_cast<double>(s.calm_rounds) / (2 * RoundsApart(codec)));
     return 10 * before * mixed + floor * squares;
   }
   const double left_of_clipped =

@@ -13,6 +13,7 @@
 #define GOSSAMER_TESTS_SIMULATION_MEMORY_DISK_H_
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -66,6 +67,8 @@ class DiskSession final : public FileOps {
   struct Errors {
     double write = 0;  // no space is left
     double read = 0;   // EIO; another try may read it
+    uint64_t free =
+        std::numeric_limits<uint64_t>::max();  // bytes that are left
     FaultCounts* counts = nullptr;
     // Returns whether a process that met these errors may end with `status`.
     bool Explain(const absl::Status& status) const;
@@ -88,6 +91,9 @@ class DiskSession final : public FileOps {
   absl::StatusOr<std::vector<std::string>> Entries(
       const std::string& folder) override;
   absl::StatusOr<uint64_t> Size(const std::string& path) override;
+  absl::StatusOr<uint64_t> FreeBytes(const std::string&) override {
+    return errors_->free;
+  }
   absl::StatusOr<std::string> ReadText(const std::string& path) override;
   absl::StatusOr<Safetensors> ReadTensors(const std::string& path) override;
   absl::StatusOr<std::string> Sha256(const std::string& path) override;

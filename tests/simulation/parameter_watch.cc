@@ -9,19 +9,17 @@ bool ParameterWatch::Same() const {
   return std::memcmp(x_.data(), copy_.data(), x_.size_bytes()) == 0;
 }
 
-uint64_t ParameterWatch::Correct(const Codec& whole, ExchangeId id,
-                                 const EdgeMessage& mine,
-                                 const EdgeMessage& theirs, float c,
-                                 std::span<const float> difference,
-                                 bool negate) {
-  const Codec& codec = whole.fragment(FragmentOf(id, whole.fragments()));
-  const auto [offset, size] = codec.extent();
+uint64_t ParameterWatch::Correct(const Correction& correction, bool negate) {
+  const auto& [extent, codec, gamma] = correction.part;
+  const auto [offset, size] = extent;
+  const std::span<const float> difference = HostSpan(correction.difference);
+  const float c = correction.c;
   const std::span<float> changed = std::span(copy_).subspan(offset, size);
   increment_.assign(size, 0.0f);
   if (difference.empty()) {
-    const Encoded m = mine.encoded(id), t = theirs.encoded(id);
-    codec.Complete(&m, &t, c, {}, increment_);
-    codec.Complete(&m, &t, c, {}, changed);
+    const Encoded &m = correction.mine, &t = correction.theirs;
+    codec->Complete(&m, &t, c, {}, increment_);
+    codec->Complete(&m, &t, c, {}, changed);
   } else {
     for (size_t i = 0; i < size; ++i) {
       increment_[i] = c * difference[i];

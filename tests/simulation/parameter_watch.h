@@ -26,12 +26,9 @@ class ParameterWatch {
   bool Same() const;
   // A step or a checkpoint has changed them.
   void Accept() { copy_.assign(x_.begin(), x_.end()); }
-  // A correction of an edge with this codec has changed them.  Returns a hash
-  // of its bits, with the signs turned if `negate`: opposite corrections have
-  // equal hashes.
-  uint64_t Correct(const Codec& whole, ExchangeId id, const EdgeMessage& mine,
-                   const EdgeMessage& theirs, float c,
-                   std::span<const float> difference, bool negate);
+  // A correction has changed them.  Returns a hash of its bits, with the signs
+  // turned if `negate`: opposite corrections have equal hashes.
+  uint64_t Correct(const Correction& correction, bool negate);
 
  private:
   const std::span<const float> x_;

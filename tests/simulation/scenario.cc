@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/rng.h"
+#include "algorithms/compress/player_codecs.h"
 #include "algorithms/method/registry.h"
 #include "tests/simulation/draws.h"
 #include "tests/simulation/nccl_faults.h"
@@ -289,8 +290,22 @@ void DrawChebyshev(Scenario& s, Draws d) {
   s.mixing_rounds = d.Int(2, 4);
 }
 
+// A codec for one of the players, or exchanges in some of the rounds alone.
+void DrawPlayers(Scenario& s, Draws d) {
+  if (s.centralized() || s.tracked || s.chebyshev ||
+      s.optimizer.name == "cold" || !s.codec.starts_with("innov-int") ||
+      s.codec.ends_with("fragments=2") || !d.Chance(0.15)) {
+    return;
+  }
+  if (d.Chance(0.7)) s.codec += "; discriminator=innov-int8";
+  if (d.Chance(0.7)) absl::StrAppend(&s.codec, " every ", d.Int(2, 4));
+}
+
 void DrawReplicaMemory(Scenario& s, Draws d) {
-  if (s.centralized() || s.tracked || s.optimizer.name == "cold") return;
+  if (s.centralized() || s.tracked || s.optimizer.name == "cold" ||
+      NamesPlayers(s.codec)) {
+    return;
+  }
   if (d.Chance(0.1)) s.replica_edges = d.Int(1, 4);
 }
 
@@ -357,6 +372,7 @@ Scenario DrawScenario(uint64_t seed, bool nccl) {
   DrawLearned(s, Draws(key.Fold("learned")));
   DrawChebyshev(s, Draws(key.Fold("chebyshev")));
   DrawClockwork(s, Draws(key.Fold("clockwork")));
+  DrawPlayers(s, Draws(key.Fold("players")));
   DrawReplicaMemory(s, Draws(key.Fold("replica memory")));
   DrawReadErrors(s, Draws(key.Fold("read errors")));
   DrawRareGraph(s, Draws(key.Fold("rare graph")));

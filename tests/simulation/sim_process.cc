@@ -92,25 +92,23 @@ class SimProcess::Compute final : public ComputeEngine {
 struct SimProcess::Observer final : public CorrectionObserver {
   Observer(SimProcess* l, PeerId o) : process(l), other(o) {}
 
-  void OnCorrection(ExchangeId id, const EdgeMessage& mine,
-                    const EdgeMessage& theirs, float c,
-                    DeviceSpan<const float> difference) override {
+  void OnCorrection(const Correction& correction) override {
     if (process->crash_.dead()) return;
+    const ExchangeId id = correction.id;
     const PeerId self = process->machine_.id;
-    const Edge& edge = *process->edge(other);
-    const uint64_t hash = process->parameter_watch_->Correct(
-        edge.side().codec(), id, mine, theirs, c, HostSpan(difference),
-        other < self);
+    const uint64_t hash =
+        process->parameter_watch_->Correct(correction, other < self);
     if (process->world_.scenario.chebyshev) process->parameter_watch_->Accept();
     if (!process->parameter_watch_->Same()) {
       process->Violation(absl::StrFormat(
           "the correction with peer %d of round %d is not what was added",
           other.value, RoundOf(id)));
     }
-    const auto& s = edge.state();
+    const auto& s = process->edge(other)->state();
     process->world_.note(hash ^ id);
-    const std::string wrong = process->world_.ledger.Apply(
-        {self, other, s.epoch, s.peer_epoch}, id, hash);
+    const std::string wrong =
+        process->world_.ledger.Apply({self, other, s.epoch, s.peer_epoch}, id,
+                                     hash, correction.part.extent.offset);
     if (!wrong.empty()) process->Violation(wrong);
   }
 

@@ -16,6 +16,7 @@
 
 #include "algorithms/compress/codec.h"
 #include "algorithms/compress/gradient_compressor.h"
+#include "algorithms/compress/player_codecs.h"
 #include "algorithms/game/quadratic_game.h"
 #include "algorithms/optim/local_step.h"
 #include "tests/algorithms/compress/gradient_fleet.h"
@@ -97,6 +98,7 @@ TEST(Simulation, SeedsDoNotKnowOfEachOther) {
 // rounding too.
 TEST(Simulation, EveryCodecIsDrawnAndRounds) {
   std::map<std::string, int> codecs, methods, rounding;
+  int of_players = 0, seldom = 0;
   const auto base = [](const std::string& name) {
     return name.substr(0, name.find(':'));
   };
@@ -118,11 +120,16 @@ TEST(Simulation, EveryCodecIsDrawnAndRounds) {
           (*method)->Contribute({}, {}).size() < halves;
       continue;
     }
-    ++codecs[base(s.codec)];
     const auto codec = Codec::Create(s.codec, layout);
     ASSERT_TRUE(codec.ok()) << Describe(s) << codec.status();
+    if (NamesPlayers(s.codec)) {
+      ++of_players;
+      seldom += !s.codec.ends_with("int8");
+      continue;
+    }
+    ++codecs[base(s.codec)];
     rounding[base(s.codec)] +=
-        (*codec)->fragments() > 1 ||
+        (*codec)->parts() > 1 ||
         (*codec)->EncodedSize((*codec)->format()) < halves;
   }
   for (const std::string_view name : Codec::Names()) {
@@ -134,6 +141,8 @@ TEST(Simulation, EveryCodecIsDrawnAndRounds) {
     EXPECT_GT(methods[std::string(name)], 0) << name;
   }
   EXPECT_EQ(rounding["gradients qsgd"], methods["qsgd"]);
+  EXPECT_GT(of_players, 50);
+  EXPECT_GT(seldom, 30);
 }
 
 // The rare graphs and overlaps are among them.

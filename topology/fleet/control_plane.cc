@@ -363,9 +363,13 @@ absl::Status ControlPlane::GetStatus(const wire::GetStatusRequest& request,
     }
     room -= std::min(room, bytes);
   }
-  if (snapshot.consensus_distance) {
-    response.set_consensus_distance(*snapshot.consensus_distance);
-    response.set_consensus_round(snapshot.consensus_round);
+  if (const auto& consensus = snapshot.consensus) {
+    response.set_consensus_distance(consensus->distance);
+    response.set_consensus_round(consensus->round);
+    for (const auto& [player, distance] : consensus->players) {
+      response.add_consensus_player(player);
+      response.add_player_distance(distance);
+    }
   }
   response.set_stop_round(fleet_->record().stop.round);
   response.set_stop_committed(fleet_->record().stop.committed);

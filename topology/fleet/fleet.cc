@@ -25,11 +25,13 @@ absl::Status CheckReport(const FleetHeartbeat& heartbeat) {
     return absl::InvalidArgumentError(
         absl::StrCat("heartbeat: round ", round, " is out of range"));
   }
-  if (!report.sketch.empty() &&
-      report.sketch.size() != static_cast<size_t>(kSketchBuckets)) {
+  if (report.sketch.size() % kSketchBuckets != 0 ||
+      report.sketch.size() > kMostPlayers * kSketchBuckets) {
     return absl::InvalidArgumentError(
         absl::StrCat("heartbeat: a sketch has ", kSketchBuckets,
-                     " numbers, not ", report.sketch.size()));
+                     " numbers of each player, "
+                     "and a game at most ",
+                     kMostPlayers, " players: not ", report.sketch.size()));
   }
   if (heartbeat.suspected.size() > kMaxSuspected) {
     return absl::InvalidArgumentError(
@@ -57,6 +59,28 @@ uint64_t NextGeneration(uint64_t stored, absl::Time now) {
   const int64_t clock = absl::ToUnixMillis(now);
   return std::max(stored + 1,
                   static_cast<uint64_t>(std::max<int64_t>(clock, 0)));
+}
+
+// The players' names are those of the losses that a peer reports.
+std::optional<Consensus> ConsensusOf(
+    uint64_t round, const std::vector<std::vector<double>>& sketches,
+    const std::vector<FleetPeer>& peers) {
+  for (const std::vector<double>& sketch : sketches) {
+    if (sketch.size() != sketches[0].size()) return std::nullopt;
+  }
+  Consensus consensus = {.round = round};
+  const std::vector<double> distances = ConsensusDistances(sketches);
+  for (const double d : distances) consensus.distance += d;
+  if (distances.size() < 2) return consensus;
+  for (const FleetPeer& peer : peers) {
+    const PlayerLosses names = Bounded(peer.report.losses);
+    if (names.size() != distances.size()) continue;
+    for (size_t i = 0; i < names.size(); ++i) {
+      consensus.players.push_back({names[i].player, distances[i]});
+    }
+    break;
+  }
+  return consensus;
 }
 
 }  // namespace
@@ -373,8 +397,7 @@ FleetSnapshot Fleet::Snapshot(absl::Time now) const {
   // newest round that all of them have sketched is looked for.
   for (const auto& [round, sketches] : rounds) {
     if (sketches.size() < members) continue;
-    snapshot.consensus_distance = ConsensusDistance(sketches);
-    snapshot.consensus_round = round;
+    snapshot.consensus = ConsensusOf(round, sketches, snapshot.peers);
     break;
   }
   return snapshot;

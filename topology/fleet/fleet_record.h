@@ -15,6 +15,7 @@
 
 #include "absl/time/time.h"
 #include "algorithms/base/ids.h"
+#include "topology/fleet/consensus.h"
 #include "topology/fleet/membership.h"
 #include "topology/fleet/protocol.h"
 #include "topology/view.h"
@@ -187,8 +188,7 @@ struct FleetPeer {
 // The fleet at one moment, for people; nothing is decided from it.
 struct FleetSnapshot {
   std::vector<FleetPeer> peers;
-  std::optional<double> consensus_distance;
-  uint64_t consensus_round = 0;
+  std::optional<Consensus> consensus;
 };
 
 }  // namespace gossamer

@@ -41,10 +41,24 @@ std::vector<double> CountSketch(std::span<const float> x, uint64_t seed) {
   return sketch;
 }
 
-double ConsensusDistance(std::span<const std::vector<double>> sketches) {
-  if (sketches.size() < 2) return 0;
+std::vector<double> SketchPlayers(std::span<const float> x,
+                                  const ParameterLayout& layout,
+                                  uint64_t seed) {
+  std::vector<double> sketches;
+  for (size_t i = 0; i < layout.players().size(); ++i) {
+    const auto [offset, size] = layout.extent(static_cast<Player>(i));
+    const std::vector<double> of_player =
+        CountSketch(x.subspan(offset, size), seed + i);
+    sketches.insert(sketches.end(), of_player.begin(), of_player.end());
+  }
+  return sketches;
+}
+
+std::vector<double> ConsensusDistances(
+    std::span<const std::vector<double>> sketches) {
+  if (sketches.empty()) return {};
   const double m = static_cast<double>(sketches.size());
-  double distance = 0;
+  std::vector<double> distances(sketches[0].size() / kSketchBuckets);
   for (size_t b = 0; b < sketches[0].size(); ++b) {
     double mean = 0;
     for (const std::vector<double>& s : sketches) mean += s[b];
@@ -52,10 +66,10 @@ double ConsensusDistance(std::span<const std::vector<double>> sketches) {
     // the sketch of the mean.
     mean /= m;
     for (const std::vector<double>& s : sketches) {
-      distance += (s[b] - mean) * (s[b] - mean);
+      distances[b / kSketchBuckets] += (s[b] - mean) * (s[b] - mean) / m;
     }
   }
-  return distance / m;
+  return distances;
 }
 
 }  // namespace gossamer

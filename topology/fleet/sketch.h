@@ -13,16 +13,22 @@
 #include <span>
 #include <vector>
 
+#include "algorithms/base/parameter_layout.h"
+
 namespace gossamer {
 
 inline constexpr int kSketchBuckets = 256;
 
 // kSketchBuckets sums.  Two sketches compare only if their seeds are the same.
 std::vector<double> CountSketch(std::span<const float> x, uint64_t seed);
+// The sketch of each player's parameters, one after the other.
+std::vector<double> SketchPlayers(std::span<const float> x,
+                                  const ParameterLayout& layout, uint64_t seed);
 
-// 1/M sum_i ||x_i - mean||^2 of the M sketched vectors, estimated.  All of the
-// same length; 0 for fewer than two.
-double ConsensusDistance(std::span<const std::vector<double>> sketches);
+// 1/M sum_i ||x_i - mean||^2 of each player of M sketched vectors, estimated.
+// All of the same length; 0 for fewer than two.
+std::vector<double> ConsensusDistances(
+    std::span<const std::vector<double>> sketches);
 
 }  // namespace gossamer
 

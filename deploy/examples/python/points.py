@@ -1,5 +1,5 @@
 """Data and scores of the examples: points of eight Gaussians on a circle, of
-which no peer sees all, so that none can learn the whole alone."""
+which no peer has enough to learn the whole alone."""
 
 import math
 
@@ -38,6 +38,22 @@ class Own(torch.utils.data.IterableDataset):
         while True:
             self.seed += 1
             yield sample(self.batch, self.modes, self.seed)
+
+
+class Shard(torch.utils.data.IterableDataset):
+    """The part of one peer in a small set of points, over and over."""
+
+    def __init__(self, peer, batch, size=24):
+        super().__init__()
+        self.points, self.labels = sample(size, seed=1000 * peer)
+        self.seed, self.batch = 1000 * peer, batch
+
+    def __iter__(self):
+        draws = torch.Generator().manual_seed(self.seed)
+        while True:
+            which = torch.randint(len(self.points), (self.batch,),
+                                  generator=draws)
+            yield self.points[which], self.labels[which]
 
 
 def energy_distance(points, seed=7):

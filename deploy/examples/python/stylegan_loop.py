@@ -65,7 +65,7 @@ phases = [Phase("Gmain", G, opt_g, 1, g_main),
           Phase("Dmain", D, opt_d, 1, d_main),
           Phase("Dreg", D, opt_d, 16, lambda real: d_r1(real) * 16)]
 
-data = iter(points.Own(fleet.id, BATCH))
+data = iter(points.Shard(fleet.id, BATCH))
 for batch in range(fleet.rounds):
     real, _ = next(data)
     for phase in phases:

@@ -145,19 +145,20 @@ TEST(CodecTest, FragmentsCoverTheVectorAndCodeTheirPartsAlone) {
   for (const char* const name :
        {"dense-f32", "diff-int8", "innov-int4", "innov-topk"}) {
     const auto whole = Make(name, layout);
-    EXPECT_EQ(whole->fragments(), 1);
-    EXPECT_EQ(&whole->fragment(0), whole.get());
-    EXPECT_EQ(whole->extent(), (Extent{0, layout.size()}));
+    EXPECT_EQ(whole->parts(), 1);
+    EXPECT_EQ(whole->part(0).codec, whole.get());
+    EXPECT_EQ(whole->part(0).extent, (Extent{0, layout.size()}));
     for (const int p : {2, 3, 7, 51}) {
       const auto codec =
           Make(std::string(name) + ":fragments=" + std::to_string(p), layout);
-      ASSERT_EQ(codec->fragments(), p);
+      ASSERT_EQ(codec->parts(), p);
       EXPECT_EQ(codec->gamma(), whole->gamma());
       size_t next = 0, largest = 0;
       for (int i = 0; i < p; ++i) {
-        const Codec& part = codec->fragment(i);
-        EXPECT_EQ(part.fragments(), 1);
-        const auto [offset, size] = part.extent();
+        const Codec& part = *codec->part(i).codec;
+        EXPECT_EQ(part.parts(), 1);
+        const auto [offset, size] = codec->part(i).extent;
+        EXPECT_EQ(part.size(), size);
         EXPECT_EQ(offset, next);
         EXPECT_GE(size, kBlockSize);
         next += size;

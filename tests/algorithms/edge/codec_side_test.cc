@@ -99,7 +99,8 @@ TEST(CodecSideTest, DifferenceIsTheirReplicaLessMine) {
 TEST(CodecSideTest, WhatIsNonsenseIsLeftOutAtBothEnds) {
   for (const char* const codec :
        {"dense-f32", "dense-bf16", "innov-int4", "innov-int8:fragments=3",
-        "diff-int8", "innov-topk", "auto", "power-gossip"}) {
+        "diff-int8", "innov-topk", "auto", "power-gossip",
+        "innov-int8; generator=diff-int8"}) {
     SCOPED_TRACE(codec);
     Sides s(codec);
     Sides same(codec);  // no limit is set for this pair
@@ -129,8 +130,7 @@ TEST(CodecSideTest, WhatIsNonsenseIsLeftOutAtBothEnds) {
 
 // Records what an ended edge gives back, and ignores corrections.
 struct LostLog final : CorrectionObserver {
-  void OnCorrection(ExchangeId, const EdgeMessage&, const EdgeMessage&, float,
-                    DeviceSpan<const float>) override {}
+  void OnCorrection(const Correction&) override {}
   void OnEdgeEnd(DeviceSpan<const float> sum) override {
     lost.assign(HostSpan(sum).begin(), HostSpan(sum).end());
     ++times;
@@ -142,7 +142,8 @@ struct LostLog final : CorrectionObserver {
 // One codec for each kind of memory, and one with fragments.
 TEST(CodecSideTest, AnEdgeThatEndsReportsWhatItHasAdded) {
   for (const char* const codec :
-       {"dense-f32", "innov-int4", "innov-int8:fragments=3", "power-gossip"}) {
+       {"dense-f32", "innov-int4", "innov-int8:fragments=3", "power-gossip",
+        "innov-int8; generator=innov-int4 every 2"}) {
     Sides s(codec);
     const Extent part = {7, s.x[0].size() - 20};
     const std::vector<float> before = s.x[0];
@@ -225,9 +226,7 @@ TEST(FragmentTest, EachIsExchangedOnceACycleAndWithEveryPeriod) {
     for (uint64_t cycle = 0; cycle < 50; ++cycle) {
       std::vector<int> times(p);
       for (int k = 0; k < p; ++k) {
-        const ExchangeId id = MakeExchangeId(cycle * p + k);
-        ++times[FragmentOf(id, p)];
-        EXPECT_EQ(FragmentOf(id, p), FragmentOf(id | 3, p)) << "phases";
+        ++times[TurnOf(cycle * p + k, p)];
       }
       EXPECT_EQ(times, std::vector<int>(p, 1));
     }
@@ -235,7 +234,7 @@ TEST(FragmentTest, EachIsExchangedOnceACycleAndWithEveryPeriod) {
     for (const uint64_t period : {2, 4, 8}) {
       std::vector<int> times(p);
       for (uint64_t round = 1; round < 64 * period; round += period) {
-        ++times[FragmentOf(MakeExchangeId(round), p)];
+        ++times[TurnOf(round, p)];
       }
       EXPECT_GT(*std::ranges::min_element(times), 0) << p << " " << period;
     }
@@ -250,13 +249,13 @@ TEST(FragmentTest, StateAndCorrectionsAreThoseOfTheFragment) {
   std::vector<int> times(4);
   for (uint64_t round = 1; round < 60; ++round) {
     const ExchangeId id = MakeExchangeId(round);
-    const int f = FragmentOf(id, 4);
-    const auto [offset, size] = codec->fragment(f).extent();
+    const int f = TurnOf(round, 4);
+    const auto [offset, size] = codec->part(f).extent;
     const std::vector<float> x = s.x[0];
     const EdgeMessage a = s.side[0].OnEmit(id), b = s.side[1].OnEmit(id);
     EXPECT_EQ(a.format, times[f] == 0 ? WireFormat::kInt8 : WireFormat::kInt4);
-    EXPECT_EQ(a.bytes.size(), codec->fragment(f).EncodedSize(a.format));
-    EXPECT_TRUE(s.side[1].Validate(id, a.encoded(id)).ok());
+    EXPECT_EQ(a.bytes.size(), codec->part(f).codec->EncodedSize(a.format));
+    EXPECT_TRUE(s.side[1].Validate(a.encoded(id)).ok());
     ++times[f];
     s.side[0].OnComplete(id, &a, &b);
     s.side[1].OnComplete(id, &b, &a);
@@ -285,7 +284,7 @@ TEST(FragmentTest, EachResyncsAtItsOwnFirstExchangeAfterTheBoundary) {
   }
   for (uint64_t round = kResync; round < kResync + 8; ++round) {
     const ExchangeId id = MakeExchangeId(round);
-    const auto [offset, size] = codec->fragment(FragmentOf(id, 4)).extent();
+    const auto [offset, size] = codec->part(TurnOf(round, 4)).extent;
     std::vector<float> expected = s.side[0].Save().replica;
     const EdgeMessage a = s.side[0].OnEmit(id), b = s.side[1].OnEmit(id);
     if (round < kResync + 4) {
@@ -312,7 +311,7 @@ TEST(FragmentTest, SavedStateIsThatOfAllAndOfAsMany) {
     s.Exchange(MakeExchangeId(round));
   }
   const CodecSide::Saved saved = s.side[0].Save();
-  ASSERT_EQ(saved.fragments.size(), 4u);
+  ASSERT_EQ(saved.progress.size(), 4u);
   std::vector<float> x = s.x[0];
   CodecSide again(PairCodec("innov-int4:fragments=4"), x,
                   std::make_shared<SnapshotCache>(), 0);

@@ -16,15 +16,13 @@ std::vector<float> OrZeros(std::vector<float> v, size_t n) {
 
 }  // namespace
 
-void CorrectionLog::OnCorrection(ExchangeId id, const EdgeMessage& mine,
-                                 const EdgeMessage& theirs, float c,
-                                 DeviceSpan<const float> added) {
-  const std::span<const float> difference = HostSpan(added);
-  const Codec& codec = codec_.fragment(FragmentOf(id, codec_.fragments()));
-  std::vector<float> increment(codec.extent().size);
+void CorrectionLog::OnCorrection(const Correction& correction) {
+  const std::span<const float> difference = HostSpan(correction.difference);
+  const float c = correction.c;
+  std::vector<float> increment(correction.part.extent.size);
   if (difference.empty()) {
-    const Encoded m = mine.encoded(id), t = theirs.encoded(id);
-    codec.Complete(&m, &t, c, {}, increment);
+    correction.part.codec->Complete(&correction.mine, &correction.theirs, c, {},
+                                    increment);
   } else {
     for (size_t i = 0; i < increment.size(); ++i) {
       increment[i] = c * difference[i];
@@ -36,7 +34,7 @@ void CorrectionLog::OnCorrection(ExchangeId id, const EdgeMessage& mine,
     hash = (hash ^ std::bit_cast<uint32_t>(same_sign)) * 0x9e3779b97f4a7c15u;
     hash ^= hash >> 29;
   }
-  Entry& entry = entries_[id];
+  Entry& entry = entries_[{correction.id, correction.part.extent.offset}];
   entry.hash = hash;
   ++entry.times;
 }
@@ -44,7 +42,7 @@ void CorrectionLog::OnCorrection(ExchangeId id, const EdgeMessage& mine,
 EdgeLink::EdgeLink(std::array<Edge*, 2> ends, const Codec& codec, size_t size,
                    RngKey key, double repeat, double swap)
     : ends_(ends),
-      logs_{CorrectionLog(codec, false), CorrectionLog(codec, true)},
+      logs_{CorrectionLog(false), CorrectionLog(true)},
       draws_(key),
       repeat_(repeat),
       swap_(swap) {
@@ -219,9 +217,9 @@ void EdgeLink::CheckSettled(ExchangeId end) {
   if (logs_[0].entries() != logs_[1].entries()) {
     Fail("the two ends applied different corrections");
   }
-  for (const auto& [id, entry] : logs_[0].entries()) {
+  for (const auto& [key, entry] : logs_[0].entries()) {
     if (entry.times != 1) {
-      Fail(absl::StrCat("correction ", id, " was applied ", entry.times,
+      Fail(absl::StrCat("correction ", key.first, " was applied ", entry.times,
                         " times"));
     }
   }

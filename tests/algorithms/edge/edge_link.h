@@ -41,24 +41,22 @@ class Draws {
 // opposite corrections hash alike.
 class CorrectionLog final : public CorrectionObserver {
  public:
-  CorrectionLog(const Codec& codec, bool negate)
-      : codec_(codec), negate_(negate) {}
+  explicit CorrectionLog(bool negate) : negate_(negate) {}
 
-  void OnCorrection(ExchangeId id, const EdgeMessage& mine,
-                    const EdgeMessage& theirs, float c,
-                    DeviceSpan<const float> difference) override;
+  void OnCorrection(const Correction& correction) override;
 
   struct Entry {
     uint64_t hash = 0;
     int times = 0;
     friend bool operator==(const Entry&, const Entry&) = default;
   };
-  const std::map<ExchangeId, Entry>& entries() const { return entries_; }
+  // Of an exchange and the part of x that begins at an offset.
+  using Key = std::pair<ExchangeId, size_t>;
+  const std::map<Key, Entry>& entries() const { return entries_; }
 
  private:
-  const Codec& codec_;
   bool negate_;
-  std::map<ExchangeId, Entry> entries_;
+  std::map<Key, Entry> entries_;
 };
 
 class EdgeLink {

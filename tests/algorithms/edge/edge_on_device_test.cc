@@ -31,10 +31,7 @@ std::vector<float> Start(int end) {
 class LossObserver : public CorrectionObserver {
  public:
   explicit LossObserver(const DeviceQueue& queue) : queue_(queue) {}
-  void OnCorrection(ExchangeId, const EdgeMessage&, const EdgeMessage&, float,
-                    DeviceSpan<const float>) override {
-    ++corrections;
-  }
+  void OnCorrection(const Correction&) override { ++corrections; }
   void OnEdgeEnd(DeviceSpan<const float> sum) override {
     lost = queue_.ToHost(sum);
   }
@@ -86,7 +83,7 @@ std::vector<Outcome> Exchanges(const DeviceQueue& queue, const Case& of) {
     const EdgeMessage a = sides[0].OnEmit(id), b = sides[1].OnEmit(id);
     EXPECT_TRUE(queue.Wait().ok());
     for (const EdgeMessage* m : {&a, &b}) {
-      EXPECT_TRUE(sides[0].Validate(id, m->encoded(id)).ok());
+      EXPECT_TRUE(sides[0].Validate(m->encoded(id)).ok());
       const auto bytes = m->bytes.bytes();
       outcomes[m == &b ? 1 : 0].payloads.emplace_back(bytes.begin(),
                                                       bytes.end());
@@ -121,6 +118,8 @@ TEST_P(EdgeOnDeviceTest, ItHasTheBitsOfTheHost) {
                              {std::string(GetParam()), {.largest = 2}}};
   if (GetParam().starts_with("innov")) {
     cases.push_back({std::string(GetParam()) + ":fragments=3"});
+    cases.push_back({std::string(GetParam()) + "; generator=diff-int8 every 2",
+                     {.largest = 2}});
   }
   for (const Case& of : cases) {
     SCOPED_TRACE(of.codec + " " + std::to_string(of.limits.clip_radius));

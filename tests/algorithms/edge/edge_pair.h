@@ -24,6 +24,7 @@ inline ParameterLayout PairLayout() {
   segments[0].name = "bias";
   segments[0].shape = {40};
   segments[1].name = "weight";
+  segments[1].player = Player::kDiscriminator;
   segments[1].shape = {32, 32};
   return ParameterLayout(std::move(segments));
 }

@@ -59,7 +59,8 @@ class FleetTest : public testing::TestWithParam<Case> {
   }
   // Returns the rounds after which all of the vector has been exchanged once.
   static uint64_t Fragments() {
-    return std::get<0>(GetParam()).ends_with("fragments=4") ? 4 : 1;
+    const std::string_view codec = std::get<0>(GetParam());
+    return codec.ends_with("fragments=4") || codec.ends_with("every 4") ? 4 : 1;
   }
   // Bounds on the consensus distance: after 100 rounds without faults, after 70
   // without and 60 with them, and the latter with a slow peer.
@@ -83,7 +84,9 @@ INSTANTIATE_TEST_SUITE_P(
                                      "innov-int4", "innov-lm2", "innov-sign",
                                      "innov-topk:k=512",
                                      "innov-int4:fragments=4",
-                                     "dense-f32:fragments=4"),
+                                     "dense-f32:fragments=4",
+                                     "dense-f32; discriminator=innov-int8 "
+                                     "every 4"),
                      testing::Bool()),
     NameOf);
 
@@ -264,7 +267,7 @@ class LyingTransport {
       : codec_(PairCodec(codec)),
         draws_(key.Fold("draws")),
         pair_(codec_, Start(key), window),
-        logs_{CorrectionLog(*codec_, false), CorrectionLog(*codec_, true)} {
+        logs_{CorrectionLog(false), CorrectionLog(true)} {
     for (int e : {0, 1}) pair_.edge[e]->add_observer(&logs_[e]);
   }
 
@@ -362,8 +365,8 @@ class LyingTransport {
       EXPECT_EQ(edge->done(), end);
     }
     EXPECT_EQ(logs_[0].entries(), logs_[1].entries());
-    for (const auto& [id, entry] : logs_[0].entries()) {
-      EXPECT_EQ(entry.times, 1) << id;
+    for (const auto& [key, entry] : logs_[0].entries()) {
+      EXPECT_EQ(entry.times, 1) << key.first;
     }
   }
 

@@ -110,7 +110,8 @@ TEST_P(RecordTest, ResumesToTheBitWithExchangesPending) {
 INSTANTIATE_TEST_SUITE_P(
     Edge, RecordTest,
     testing::Combine(testing::Values("dense-f32", "diff-int8", "innov-int4",
-                                     "innov-int4:fragments=3"),
+                                     "innov-int4:fragments=3",
+                                     "innov-int4; generator=dense-f32 every 3"),
                      testing::Values(1, 2, 4)),
     [](const auto& info) {
       std::string name(std::get<0>(info.param));

@@ -55,7 +55,7 @@ inline std::string StateOf(const Edge& edge) {
   for (const auto* v : {&side.replica, &side.difference}) {
     absl::StrAppend(&text, " ", Crc32c(std::as_bytes(std::span(*v))));
   }
-  for (const CodecSide::Progress& p : side.fragments) {
+  for (const CodecSide::Progress& p : side.progress) {
     absl::StrAppend(&text, " ", p.first, p.emit_interval, p.complete_interval);
   }
   return absl::StrCat(text, " ", edge.corrections());

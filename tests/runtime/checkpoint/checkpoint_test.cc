@@ -116,6 +116,9 @@ class FailingFiles : public FileOps {
   absl::StatusOr<uint64_t> Size(const std::string& path) override {
     return Read(path, SystemFileOps().Size(path));
   }
+  absl::StatusOr<uint64_t> FreeBytes(const std::string& path) override {
+    return Read(path, SystemFileOps().FreeBytes(path));
+  }
   absl::StatusOr<std::string> ReadText(const std::string& path) override {
     return Read(path, SystemFileOps().ReadText(path));
   }

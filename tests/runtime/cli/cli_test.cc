@@ -81,6 +81,14 @@ TEST_F(Cli, AGanWithoutDataSaysHowToGetThem) {
   EXPECT_EQ(Run("train --config gan.textproto --data nowhere").code, 2);
 }
 
+TEST_F(Cli, AProgramsOwnGameIsTrainedByThatProgram) {
+  Write("own.textproto", "game { caller {} }");
+  const Result r = Run("train --config own.textproto");
+  EXPECT_EQ(r.code, 2);
+  EXPECT_THAT(r.err, HasSubstr("by python -m gossamer.run"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/runs"));
+}
+
 TEST_F(Cli, GraphGivesNumbersAndAPicture) {
   const Result r = Run("graph --graph torus --peers 16 --out g.png --json");
   ASSERT_EQ(r.code, 0) << r.err;

@@ -188,13 +188,18 @@ TEST_F(RunFolderTest, FindsTheNewestSamples) {
 TEST_F(RunFolderTest, ConsensusOfALaterLifeCounts) {
   ASSERT_TRUE(folder_.Create(*ParseRunConfig("", "c"), "{}").ok());
   std::ofstream(folder_.ConsensusPath())
-      << ConsensusLine({10, 1e-3}) << "\n"
-      << ConsensusLine({20, 1e-4}) << "\n"
-      << ConsensusLine({12, 1e-5}) << "\n{\"rou";
-  const std::vector<Sample> samples = folder_.ReadConsensus();
+      << ConsensusLine({.round = 10, .distance = 1e-3}) << "\n"
+      << ConsensusLine({.round = 20, .distance = 1e-4}) << "\n"
+      << ConsensusLine({12, 1e-5, {{"student", 2e-6}, {"discriminator", 8e-6}}})
+      << "\n{\"rou";
+  const std::vector<Consensus> samples = folder_.ReadConsensus();
   ASSERT_THAT(samples, SizeIs(2));
+  EXPECT_TRUE(samples[0].players.empty());
   EXPECT_EQ(samples[1].round, 12u);
-  EXPECT_EQ(samples[1].value, 1e-5);
+  EXPECT_EQ(samples[1].distance, 1e-5);
+  ASSERT_THAT(samples[1].players, SizeIs(2));
+  EXPECT_EQ(samples[1].players[0].player, "student");
+  EXPECT_EQ(samples[1].players[1].value, 8e-6);
 }
 
 }  // namespace

@@ -107,6 +107,36 @@ class PythonTest(unittest.TestCase):
         # Peers that never mixed would be this far apart.
         self.assertLess(max(totals) - min(totals), count * 64 * 2.0 ** -6)
 
+    def test_players_have_codecs_and_rounds_of_their_own(self):
+        out = self.fleet("""
+            fleet = gossamer.join(players={"G": G, "D": D})
+            mixed = {"G": 0, "D": 0}
+            with torch.no_grad():
+                while not fleet.over:
+                    for m in (G, D):
+                        for p in m.parameters():
+                            p += fleet.id * 2.0 ** -6
+                    before = [p.clone() for m in (G, D) for p in m.parameters()]
+                    fleet.mix()
+                    after = [p for m in (G, D) for p in m.parameters()]
+                    moved = [not torch.equal(a, b) for a, b in zip(before, after)]
+                    mixed["G"] += any(moved[:2])
+                    mixed["D"] += any(moved[2:])
+            print("total", total(), "mixed", mixed["G"], mixed["D"])
+            """, "rounds", "--peers", "4", "--set", "rounds=64", "--set",
+            "mixing.codec=innov-int8; G=dense-f32 every 4")
+        lines = re.findall(r"total (\S+) mixed (\d+) (\d+)", out)
+        self.assertEqual(len(lines), 4, out)
+        begin = subprocess.run([self.python, "-c", LOOP + "print(total())"],
+                               capture_output=True, text=True, check=True)
+        count = 4 * 3 + 3 + 3 * 8 + 8 + 2 * 8 + 8 + 1
+        expected = float(begin.stdout) + count * 64 * 2.5 * 2.0 ** -6
+        mean = sum(float(total) for total, _, _ in lines) / 4
+        self.assertAlmostEqual(mean / expected, 1, delta=1e-6)
+        for _, generator, discriminator in lines:
+            self.assertIn(int(generator), range(14, 18))
+            self.assertGreater(int(discriminator), 60)
+
     def test_has_the_bits_of_a_cpp_program(self):
         """The game of deploy/examples/cpp, here in torch: the same increments,
         so the same parameters, mixed."""
@@ -144,10 +174,13 @@ class PythonTest(unittest.TestCase):
         source = """
             fleet = gossamer.join(players={"G": G, "D": D},
                                   state={"opt": opt}, resume=%s)
+            stop = %d
             while not fleet.over:
                 loss = step(fleet)
-                time.sleep(0.01)
-                if fleet.id == 1 and fleet.round == %d:
+                # Slow once it is asked to stop: the answer takes heartbeats,
+                # and comes before the last round on a busy machine, too.
+                time.sleep(0.2 if stop and fleet.round >= stop else 0.01)
+                if fleet.id == 1 and fleet.round == stop:
                     fleet.stop()
                 fleet.mix(G=loss)
             print("end", fleet.round, total().hex())
@@ -308,6 +341,17 @@ class PythonTest(unittest.TestCase):
         self.assertRegex(out, r"parameter layout [0-9a-f]{16} is not the run's "
                          r"[0-9a-f]{16}.*tensor 1 is \"G.weight \d,4\" of this "
                          r"peer and \"G.weight \d,4\" of the run's first peer")
+
+    def test_codec_of_no_player(self):
+        out = self.fleet("""
+            try:
+                gossamer.join(players={"G": G, "D": D})
+            except ValueError as error:
+                print("refused", error)
+                sys.exit(3)
+            """, "nobody", "--peers", "2", "--set", "rounds=5", "--set",
+            "mixing.codec=innov-int4; H=innov-sign", status=3)
+        self.assertIn('there is no player "H" in this game', out)
 
     def test_players_that_begin_apart(self):
         out = self.fleet("""

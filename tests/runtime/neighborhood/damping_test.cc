@@ -15,8 +15,7 @@ namespace gossamer {
 namespace {
 
 void Correct(Damping& damping, uint64_t round, uint64_t now) {
-  const EdgeMessage none;
-  damping.OnCorrection(MakeExchangeId(round), none, none, 0.5F, {});
+  damping.OnCorrection({.id = MakeExchangeId(round), .c = 0.5F});
   damping.Completed(MakeExchangeId(now + 1));
 }
 
@@ -45,9 +44,8 @@ TEST(Damping, ForgetsWhatWasLateOnce) {
 
 TEST(Damping, TheOldestOfSeveralCounts) {
   Damping damping;
-  const EdgeMessage none;
-  damping.OnCorrection(MakeExchangeId(7), none, none, 0.5F, {});
-  damping.OnCorrection(MakeExchangeId(9), none, none, 0.5F, {});
+  damping.OnCorrection({.id = MakeExchangeId(7), .c = 0.5F});
+  damping.OnCorrection({.id = MakeExchangeId(9), .c = 0.5F});
   damping.Completed(MakeExchangeId(10));
   EXPECT_EQ(damping.lateness(), 2);
   Correct(damping, 1, uint64_t{1} << 30);

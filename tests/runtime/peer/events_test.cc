@@ -458,6 +458,29 @@ TEST(EventsTest, CheckpointsThatGoForRoomAreReported) {
               HasSubstr("older checkpoints went for room"));
 }
 
+TEST(EventsTest, ADiskWithoutRoomForAllCheckpointsIsToldAtTheStart) {
+  SimFleetOptions o = QuadraticFleet(4, 10);
+  o.peer.checkpoint_every = 4;
+  o.checkpoints = "/checkpoints";
+  simulation::CrashPoint none;
+  simulation::DiskSession::Errors errors[2];
+  errors[0].free = 100;  // less than one has
+  std::vector<std::unique_ptr<simulation::MemoryDisk>> disks;
+  std::vector<std::unique_ptr<simulation::DiskSession>> sessions;
+  o.files = [&](int rank) -> FileOps* {
+    disks.push_back(std::make_unique<simulation::MemoryDisk>());
+    sessions.push_back(std::make_unique<simulation::DiskSession>(
+        disks.back().get(), &none, &errors[rank == 0 ? 0 : 1], RngKey(2)));
+    return sessions.back().get();
+  };
+  SimFleet fleet(o);
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+  EXPECT_EQ(fleet.recorder(0).Count("checkpoint_room"), 1);
+  EXPECT_THAT(DetailOf(fleet.recorder(0), "checkpoint_room"),
+              HasSubstr("beside the 0 that are there, and checkpoint.keep"));
+  EXPECT_EQ(fleet.recorder(1).Count("checkpoint_room"), 0);
+}
+
 TEST(EventsTest, ACheckpointThatCannotBeSavedStopsNobody) {
   const TemporaryFolder folder;
   SimFleetOptions o = QuadraticFleet(4, 40);

@@ -287,8 +287,8 @@ TEST(MetricsLog, EveryPlayerHasAKey) {
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_THAT(NamesOf(back->losses),
               ElementsAre("student", "critic", "adversary"));
-  EXPECT_EQ(LossOf(back->losses, "student"), 3);
-  EXPECT_TRUE(std::isnan(LossOf(back->losses, "adversary")));
+  EXPECT_EQ(ValueOf(back->losses, "student"), 3);
+  EXPECT_TRUE(std::isnan(ValueOf(back->losses, "adversary")));
   EXPECT_EQ(ToJsonLine(*back), line);
 }
 
@@ -318,7 +318,7 @@ TEST(MetricsLog, ALaterLifeOfARoundCounts) {
   const auto rounds = ReadMetrics(path);
   ASSERT_TRUE(rounds.ok()) << rounds.status();
   ASSERT_THAT(*rounds, SizeIs(2));
-  EXPECT_EQ(LossOf(rounds->back().losses, "generator"), 9);
+  EXPECT_EQ(ValueOf(rounds->back().losses, "generator"), 9);
 }
 
 TEST(MetricsLog, NamesTheLineThatIsNone) {
@@ -519,8 +519,8 @@ TEST(Summary, EveryPlayerHasAKey) {
   EXPECT_THAT(NamesOf(s.losses), ElementsAre("student", "critic", "adversary"));
   const auto back = ParseSummary(ToJson(s));
   ASSERT_TRUE(back.ok()) << back.status();
-  EXPECT_EQ(LossOf(back->losses, "student"), 19.5);  // of the last two
-  EXPECT_EQ(LossOf(back->losses, "critic"), -1);
+  EXPECT_EQ(ValueOf(back->losses, "student"), 19.5);  // of the last two
+  EXPECT_EQ(ValueOf(back->losses, "critic"), -1);
   EXPECT_THAT(ToJson(*back), HasSubstr(R"("adversary_loss": null)"));
   EXPECT_EQ(ToJson(*back), ToJson(s));
 }
@@ -535,7 +535,7 @@ FleetProgress FourPeers() {
                        .bytes_sent = 12'345'678});
   }
   p.peers[0].score = 0.03125;
-  p.consensus_distance = 1.5e-4;
+  p.consensus = Consensus{.round = 9, .distance = 1.5e-4};
   return p;
 }
 
@@ -549,6 +549,14 @@ TEST(Progress, TableShowsTheFleet) {
             "    1       251      5.00    -0.2500     1.5000    12.3 MB    "
             "0.03125  ");
   EXPECT_EQ(lines[7], "sent 49.4 MB   consensus distance 1.500e-04");
+}
+
+TEST(Progress, TheDistanceHasAPartOfEachPlayer) {
+  FleetProgress p = FourPeers();
+  p.consensus->players = {{"generator", 3e-5}, {"fake score", 1.2e-4}};
+  EXPECT_EQ(FormatTable(p, 100)[7],
+            "sent 49.4 MB   consensus distance 1.500e-04  G 3.0e-05  "
+            "fake score 1.2e-04");
 }
 
 TEST(Progress, NoLineIsWiderThanTheTerminal) {
@@ -670,7 +678,7 @@ std::pair<uint32_t, uint32_t> PngSize(const std::string& bytes) {
 TEST(Curves, DrawsARunAsPng) {
   const TemporaryFolder folder;
   std::vector<PeerLog> peers(4);
-  std::vector<Sample> consensus;
+  std::vector<Consensus> consensus;
   for (size_t p = 0; p < peers.size(); ++p) {
     const RngKey key = RngKey(1).Fold(p);
     peers[p].label = absl::StrCat("peer ", p);
@@ -682,12 +690,17 @@ TEST(Curves, DrawsARunAsPng) {
       if (p == 0 && r % 100 == 0) m.score = 2 * std::exp(-t) + 0.02;
       peers[p].rounds.push_back(m);
       if (p == 0 && r % 7 == 0) {
-        consensus.push_back({r, 1e-4 * (0.2 + std::exp(-t))});
+        const double apart = 1e-4 * (0.2 + std::exp(-t));
+        consensus.push_back(
+            {r,
+             apart,
+             {{"generator", 0.3 * apart}, {"discriminator", 0.7 * apart}}});
       }
     }
   }
   const std::vector<Panel> panels = RunPanels(peers, consensus);
   ASSERT_THAT(panels, SizeIs(4));
+  EXPECT_THAT(panels[3].series, SizeIs(3)) << "the fleet and both players";
   const std::string path = folder.path() + "/curves.png";
   ASSERT_TRUE(DrawCurves(panels, "quick: dp-oadam, 4 peers", path).ok());
   EXPECT_EQ(PngSize(ReadAll(path)), std::pair(1600u, 1056u));
@@ -695,7 +708,8 @@ TEST(Curves, DrawsARunAsPng) {
 
 TEST(Curves, AllPanelsOfARunEndWithIt) {
   const std::vector<Panel> panels =
-      RunPanels({{"peer 0", Rounds(10)}, {"peer 1", Rounds(12)}}, {{3, 1e-3}});
+      RunPanels({{"peer 0", Rounds(10)}, {"peer 1", Rounds(12)}},
+                {{.round = 3, .distance = 1e-3}});
   ASSERT_THAT(panels, SizeIs(3));  // no round was scored
   for (const Panel& panel : panels) EXPECT_EQ(panel.x_end, 12);
 }

@@ -531,7 +531,7 @@ TEST_F(FleetTest, SnapshotShowsEachPeer) {
   EXPECT_EQ(snapshot.peers[1].report.round, 77);
   EXPECT_EQ(snapshot.peers[1].report.score, 3.5);
   EXPECT_EQ(snapshot.peers[1].since_heartbeat, absl::Seconds(5));
-  EXPECT_FALSE(snapshot.consensus_distance);
+  EXPECT_FALSE(snapshot.consensus);
 }
 
 TEST_F(FleetTest, ConsensusDistanceIsOfTheLatestRoundAllHaveSketched) {
@@ -550,9 +550,41 @@ TEST_F(FleetTest, ConsensusDistanceIsOfTheLatestRoundAllHaveSketched) {
     }
   }
   const FleetSnapshot snapshot = fleet_->Snapshot(now_);
-  EXPECT_EQ(snapshot.consensus_round, 8);
-  ASSERT_TRUE(snapshot.consensus_distance);
-  EXPECT_EQ(*snapshot.consensus_distance, ConsensusDistance(of_round_8));
+  ASSERT_TRUE(snapshot.consensus);
+  EXPECT_EQ(snapshot.consensus->round, 8);
+  EXPECT_THAT(ConsensusDistances(of_round_8),
+              ElementsAre(snapshot.consensus->distance));
+  EXPECT_TRUE(snapshot.consensus->players.empty()) << "there is one player";
+}
+
+TEST_F(FleetTest, TheConsensusDistanceHasAPartOfEachPlayer) {
+  Assemble(2);
+  for (int i = 1; i <= 2; ++i) {
+    FleetHeartbeat h = Beat(i, 100 + i, 4);
+    h.report.losses = {{"student", 1}, {"critic", 2}};
+    h.report.sketch.assign(2 * kSketchBuckets, 0);
+    h.report.sketch[0] = i;
+    h.report.sketch[kSketchBuckets] = 10 * i;
+    h.report.sketch_round = 4;
+    Hear(h);
+  }
+  const auto consensus = fleet_->Snapshot(now_).consensus;
+  ASSERT_TRUE(consensus);
+  EXPECT_EQ(consensus->distance, 0.25 + 25);
+  EXPECT_EQ(ValueOf(consensus->players, "student"), 0.25);
+  EXPECT_EQ(ValueOf(consensus->players, "critic"), 25);
+
+  // Sketches of other lengths, of a peer that has another game in mind, do not
+  // compare.
+  FleetHeartbeat h = Beat(1, 101, 5);
+  h.report.sketch.assign(kSketchBuckets, 0);
+  h.report.sketch_round = 5;
+  Hear(h);
+  h = Beat(2, 102, 5);
+  h.report.sketch.assign(2 * kSketchBuckets, 0);
+  h.report.sketch_round = 5;
+  Hear(h);
+  EXPECT_FALSE(fleet_->Snapshot(now_).consensus);
 }
 
 // With overlap_steps auto the first view hides exchanges behind one step.  When
@@ -617,7 +649,7 @@ TEST_F(FleetTest, SketchesThatAreNotFiniteAreIgnored) {
   h.report.sketch.assign(kSketchBuckets, std::nan(""));
   h.report.sketch_round = 5;
   Hear(h);
-  EXPECT_FALSE(fleet_->Snapshot(now_).consensus_distance);
+  EXPECT_FALSE(fleet_->Snapshot(now_).consensus);
 }
 
 }  // namespace

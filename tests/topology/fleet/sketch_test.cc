@@ -105,8 +105,31 @@ TEST(SketchTest, ConsensusDistanceOfPeersAroundAMean) {
   }
   std::vector<std::vector<double>> sketches;
   for (const auto& v : x) sketches.push_back(CountSketch(v, 7));
-  EXPECT_NEAR(ConsensusDistance(sketches) / truth, 1, 0.25);
-  EXPECT_EQ(ConsensusDistance({}), 0);
+  ASSERT_EQ(ConsensusDistances(sketches).size(), 1u);
+  EXPECT_NEAR(ConsensusDistances(sketches)[0] / truth, 1, 0.25);
+  EXPECT_TRUE(ConsensusDistances({}).empty());
+}
+
+TEST(SketchTest, PlayersAreSketchedApart) {
+  const auto segment = [](const char* name, int player, int64_t size) {
+    return Segment{name, static_cast<Player>(player), {size}, {}};
+  };
+  const ParameterLayout layout(
+      {segment("s", 0, 500), segment("f", 1, 70), segment("d", 2, 900)},
+      {"student", "fake score", "discriminator"});
+  std::vector<std::vector<double>> sketches;
+  std::vector<float> x = Gaussian(layout.size(), 1);
+  sketches.push_back(SketchPlayers(x, layout, 5));
+  ASSERT_EQ(sketches[0].size(), 3u * kSketchBuckets);
+  // Two values of the fake score differ by 6 and the rest is alike.
+  x[500] += 6;
+  x[569] -= 6;
+  sketches.push_back(SketchPlayers(x, layout, 5));
+  const std::vector<double> apart = ConsensusDistances(sketches);
+  ASSERT_EQ(apart.size(), 3u);
+  EXPECT_EQ(apart[0], 0);
+  EXPECT_NEAR(apart[1], 18, 1e-5);
+  EXPECT_EQ(apart[2], 0);
 }
 
 }  // namespace
