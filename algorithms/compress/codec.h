@@ -121,6 +121,8 @@ class Codec {
   // The parts that the exchanges of a round concern, in rising order; the same
   // at both ends.  Empty: the round has none.
   virtual DueParts Due(uint64_t round) const { return {0}; }
+  // The most rounds in a row in which no part is due.
+  virtual int idle_rounds() const { return 0; }
   // A payload holds those of all parts that are due, each with a format of its
   // own (joint_payload.h); otherwise it is that of the one part.
   virtual bool joint() const { return false; }

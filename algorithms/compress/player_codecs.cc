@@ -47,12 +47,16 @@ class PlayersCodec final : public Codec {
   PlayersCodec(std::string_view name, std::vector<Player> players, size_t size,
                const DeviceQueue& queue)
       : name_(name), players_(std::move(players)), queue_(queue), size_(size) {
+    for (const Player& p : players_)
+      gamma_ = std::max(gamma_, p.codec->gamma());
     for (Player& p : players_) {
+      largest_gamma_ = std::min(
+          largest_gamma_, p.codec->largest_gamma() * gamma_ / p.codec->gamma());
       p.first_part = static_cast<int>(parts_.size());
       for (int i = 0; i < p.codec->parts(); ++i) {
         CodecPart part = p.codec->part(i);
         part.extent.offset += p.extent.offset;
-        part.gamma = p.codec->gamma();
+        part.gamma = p.codec->gamma() / gamma_;
         parts_.push_back(part);
       }
       if (choosing_ == nullptr && !p.codec->choices().empty()) {
@@ -78,6 +82,13 @@ class PlayersCodec final : public Codec {
     }
     return due;
   }
+  // A player that is due in one round of every N comes last in its cycle and
+  // first in the next one, or the other way round.
+  int idle_rounds() const override {
+    int idle = 2 * kMostRoundsApart;
+    for (const Player& p : players_) idle = std::min(idle, 2 * p.every - 2);
+    return players_.empty() ? 0 : idle;
+  }
   bool joint() const override { return true; }
 
   std::string_view name() const override { return name_; }
@@ -89,9 +100,10 @@ class PlayersCodec final : public Codec {
                ? EdgeMemory::kReplicas
                : EdgeMemory::kNone;
   }
-  // Each part's own γ is part of its correction.
-  float gamma() const override { return 1; }
-  float largest_gamma() const override { return 1; }
+  // That of the player that bears most; the others' are in proportion, as each
+  // part's is a factor of its corrections.
+  float gamma() const override { return gamma_; }
+  float largest_gamma() const override { return largest_gamma_; }
 
   WireFormat format() const override {
     return choosing_ == nullptr ? WireFormat::kJoint : choosing_->format();
@@ -149,7 +161,17 @@ class PlayersCodec final : public Codec {
   const size_t size_;
   std::vector<CodecPart> parts_;     // of one player after the other
   const Codec* choosing_ = nullptr;  // the first player's that has a choice
+  float gamma_ = 0;
+  float largest_gamma_ = 1;
 };
+
+absl::Status NoList(std::string_view text) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", std::string(text),
+                   "\" is no list of CODEC or PLAYER=CODEC, each perhaps with "
+                   "\" every N\" behind it, as in "
+                   "\"innov-int4; discriminator=innov-sign every 4\""));
+}
 
 absl::StatusOr<PlayerCodec> ReadClause(std::string_view text,
                                        std::string_view clause) {
@@ -157,6 +179,7 @@ absl::StatusOr<PlayerCodec> ReadClause(std::string_view text,
   const size_t sign = NameEnd(clause);
   if (sign != std::string_view::npos) {
     read.player = Stripped(clause.substr(0, sign));
+    if (read.player.empty()) return NoList(text);
     clause.remove_prefix(sign + 1);
   }
   const size_t every = clause.rfind(kEvery);
@@ -171,13 +194,7 @@ absl::StatusOr<PlayerCodec> ReadClause(std::string_view text,
     clause = clause.substr(0, every);
   }
   read.codec = Stripped(clause);
-  if (read.codec.empty() || NamesPlayers(read.codec)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "\"", std::string(text),
-        "\" is no list of CODEC or PLAYER=CODEC, each perhaps with "
-        "\" every N\" behind it, as in "
-        "\"innov-int4; discriminator=innov-sign every 4\""));
-  }
+  if (read.codec.empty() || NamesPlayers(read.codec)) return NoList(text);
   return read;
 }
 
@@ -201,22 +218,6 @@ const PlayerCodec* ClauseOf(const std::vector<PlayerCodec>& clauses,
     if (it != clauses.end()) return &*it;
   }
   return nullptr;
-}
-
-absl::Status CheckPlayers(const std::vector<PlayerCodec>& clauses,
-                          const ParameterLayout& layout) {
-  const std::vector<std::string_view> known(layout.players().begin(),
-                                            layout.players().end());
-  for (const PlayerCodec& clause : clauses) {
-    if (clause.player.empty() ||
-        std::ranges::find(known, clause.player) != known.end()) {
-      continue;
-    }
-    return absl::InvalidArgumentError(absl::StrCat(
-        "there is no player \"", clause.player, "\" in this game; ",
-        KnownAndNearest(clause.player, known)));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -246,6 +247,33 @@ absl::StatusOr<std::vector<PlayerCodec>> ReadPlayerCodecs(
   return clauses;
 }
 
+absl::Status CheckPlayers(const std::vector<PlayerCodec>& clauses,
+                          const std::vector<std::string>& players) {
+  const std::vector<std::string_view> known(players.begin(), players.end());
+  for (const PlayerCodec& clause : clauses) {
+    if (clause.player.empty() ||
+        std::ranges::find(known, clause.player) != known.end()) {
+      continue;
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "there is no player \"", clause.player, "\" in this game; ",
+        KnownAndNearest(clause.player, known)));
+  }
+  for (const std::string& player : players) {
+    if (ClauseOf(clauses, player) != nullptr) continue;
+    const bool writable = player.find_first_of(";=:") == std::string::npos &&
+                          Stripped(player) == player;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "player \"", player, "\" has no codec: add ",
+        writable ? absl::StrCat(player, "=CODEC, or ") : "",
+        "a codec without a player's name for all others",
+        writable ? ""
+                 : " (a name with ; = : or with spaces at its ends cannot "
+                   "stand in this text)"));
+  }
+  return absl::OkStatus();
+}
+
 MadeCodec MakePlayerCodecs(std::string_view text, const ParameterLayout& layout,
                            const DeviceQueue& queue) {
   GOSSAMER_ASSIGN_OR_RETURN(const std::vector<PlayerCodec> clauses,
@@ -270,19 +298,13 @@ MadeCodec MakePlayerCodecs(std::string_view text, const ParameterLayout& layout,
       GOSSAMER_RETURN_IF_ERROR(add(clause, layout, {}));
     }
   } else {
-    GOSSAMER_RETURN_IF_ERROR(CheckPlayers(clauses, layout));
+    GOSSAMER_RETURN_IF_ERROR(CheckPlayers(clauses, layout.players()));
   }
   for (size_t i = 0; layout.size() > 0 && i < layout.players().size(); ++i) {
-    const std::string& name = layout.players()[i];
     const auto player = static_cast<Player>(i);
     // A player without parameters has nothing to mix.
     if (layout.extent(player).size == 0) continue;
-    const PlayerCodec* const clause = ClauseOf(clauses, name);
-    if (clause == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "player \"", name, "\" has no codec: add ", name,
-          "=CODEC, or a codec without a player's name for all others"));
-    }
+    const PlayerCodec* const clause = ClauseOf(clauses, layout.players()[i]);
     GOSSAMER_RETURN_IF_ERROR(
         add(*clause, LayoutOf(layout, player), layout.extent(player)));
   }

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "algorithms/base/parameter_layout.h"
 #include "algorithms/compress/compressor.h"
@@ -38,9 +39,14 @@ bool NamesPlayers(std::string_view text);
 absl::StatusOr<std::vector<PlayerCodec>> ReadPlayerCodecs(
     std::string_view text);
 
-// The codec of all players of `layout`.  kInvalidArgument names a player that
-// the layout does not have or that has no codec, and a codec that cannot share
-// a payload; an empty layout is enough to ask of the text alone.
+// kInvalidArgument names a player that is none of `players`, or one of them
+// that has no codec.
+absl::Status CheckPlayers(const std::vector<PlayerCodec>& clauses,
+                          const std::vector<std::string>& players);
+
+// The codec of all players of `layout`.  Errors of CheckPlayers, and
+// kInvalidArgument for a codec that cannot share a payload; an empty layout is
+// enough to ask of the text alone.
 MadeCodec MakePlayerCodecs(std::string_view text, const ParameterLayout& layout,
                            const DeviceQueue& queue);
 

@@ -199,7 +199,6 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
   if (theirs) t = *SplitPayload(*codec_, theirs->encoded(id));
   const float reach = ReachOf(mine, id) + ReachOf(theirs, id);
   const DueParts due = codec_->Due(RoundOf(id));
-  bool corrected = false;
   for (size_t k = 0; k < due.size(); ++k) {
     const CodecPart part = codec_->part(due[k]);
     Exchanged exchanged = {.id = id,
@@ -221,12 +220,11 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
       difference_.EnsureSize(queue(), x_.size, kDifference);
       memory = difference_.span().subspan(offset, size);
     }
-    if (CompletePart(due[k], exchanged, memory)) corrected = true;
+    CompletePart(due[k], exchanged, memory);
   }
-  if (corrected) ++corrections_;
 }
 
-bool CodecSide::CompletePart(int i, const Exchanged& exchanged,
+void CodecSide::CompletePart(int i, const Exchanged& exchanged,
                              DeviceSpan<float> memory) {
   const CodecPart part = codec_->part(i);
   const Codec& codec = *part.codec;
@@ -253,18 +251,18 @@ bool CodecSide::CompletePart(int i, const Exchanged& exchanged,
   if (SeededBug("apply-twice") && c > 0) {
     codec.Complete(mine, theirs, c, memory, x);
   }
-  if (!exchanged.met()) return false;
+  if (!exchanged.met()) return;
+  ++corrections_;
   Sum(part.extent, c, memory);
   for (CorrectionObserver* o : observers_) {
     o->OnCorrection({id, part, *mine, *theirs, c, memory});
   }
-  return true;
 }
 
 // The increment is formed in a vector of zeros first.  It can then be measured
 // and shortened before it reaches x, and observers are given exactly what was
 // added, bit for bit.
-bool CodecSide::CompleteApart(int i, const Exchanged& exchanged,
+void CodecSide::CompleteApart(int i, const Exchanged& exchanged,
                               DeviceSpan<float> memory, bool may_be_far) {
   const CodecPart part = codec_->part(i);
   const auto [id, mine, theirs, c, reach] = exchanged;
@@ -272,11 +270,12 @@ bool CodecSide::CompleteApart(int i, const Exchanged& exchanged,
   const DeviceSpan<float> increment = cache_->Zeros(queue(), size);
   part.codec->Complete(mine, theirs, c, memory, increment);
   // A single payload may change D and never x (PROTOCOL.md 4.4).
-  if (!exchanged.met()) return false;
+  if (!exchanged.met()) return;
   if (may_be_far && Far(i, c, memory, increment)) {
     ++clipping_.left_out;
-    return false;
+    return;
   }
+  ++corrections_;
   if (limits_.clip_radius > 0) Clip(c, increment);
   queue().Run(&DeviceKernels::axpy, 1.0f, increment, x_.subspan(offset, size));
   // If D was only looked at, the correction is the ordinary one.
@@ -287,7 +286,6 @@ bool CodecSide::CompleteApart(int i, const Exchanged& exchanged,
   for (CorrectionObserver* o : observers_) {
     o->OnCorrection({id, part, *mine, *theirs, factor, difference});
   }
-  return true;
 }
 
 float CodecSide::ReachOf(const EdgeMessage* message, ExchangeId id) const {

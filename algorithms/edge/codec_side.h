@@ -147,6 +147,7 @@ class CodecSide {
   // The observer outlives this object.
   void add_observer(CorrectionObserver* o) { observers_.push_back(o); }
   const Codec& codec() const { return *codec_; }
+  // Of parts of x.
   uint64_t corrections() const { return corrections_; }
 
   // A message of the other end as it arrived, validated.  kDataLoss if it is
@@ -202,11 +203,10 @@ class CodecSide {
   // The format of the next payload of part `i`, whose replica is cleared if
   // that begins anew.
   WireFormat BeginPayload(int i, ExchangeId id);
-  // One part of an exchange, whose difference is D of that part or the shared
-  // memory.  True if it has corrected x.
-  bool CompletePart(int i, const Exchanged& exchanged,
+  // One part of an exchange; `memory` is D of that part, or the shared memory.
+  void CompletePart(int i, const Exchanged& exchanged,
                     DeviceSpan<float> memory);
-  bool CompleteApart(int i, const Exchanged& exchanged,
+  void CompleteApart(int i, const Exchanged& exchanged,
                      DeviceSpan<float> memory, bool may_be_far);
   // A correction is left out if D is too long; one that is clipped is not.
   bool bounds_differences() const {

@@ -106,7 +106,9 @@ absl::StatusOr<std::unique_ptr<Edge>> Edge::Resume(
   // later and has no way to refuse one.
   for (const auto* queue : {&saved.record.mine, &saved.record.theirs}) {
     for (const auto& held : *queue) {
-      fits = fits && side.Validate(held.token.encoded(held.id)).ok();
+      const float c = held.token.c;
+      fits = fits && c > 0 && c <= 1 &&
+             side.Validate(held.token.encoded(held.id)).ok();
     }
   }
   if (!side.Restore(saved.side) || !fits) {

@@ -135,7 +135,7 @@ void CheckCold(const MethodSettings& s, Problems& problems) {
            "learns each peer's own gradient, which is not 0 at the solution: "
            "shortened, it moves where the run ends; leave it out");
   }
-  if (s.codec_parts > 1 || !s.codec_has_replica ||
+  if (s.codec_parts > 1 || s.codec_of_players || !s.codec_has_replica ||
       s.codec_contraction < kLeastContraction) {
     refuse("mixing.codec", absl::StrCat("\"", s.codec, "\""),
            "is stable with innov-int8, innov-int4 or dyna, whole: coarser "

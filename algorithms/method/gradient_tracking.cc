@@ -151,6 +151,11 @@ void Check(const MethodSettings& s, Problems& problems) {
                     "innov-lm2, or diff-int8 where replicas take too much "
                     "memory");
   }
+  if (s.codec_of_players) {
+    problems.Refuse("mixing.codec", "is \"", s.codec,
+                    "\", but gradient-tracking mixes all parameters with the "
+                    "gradients that it tracks: take one codec for all");
+  }
   if (s.n_critic > 1) {
     problems.Refuse(
         "step.n_critic", "is ", s.n_critic,

@@ -56,6 +56,7 @@ struct MethodSettings {
   double clip_radius = 0;
   std::string codec;
   int codec_parts = 1;
+  bool codec_of_players = false;  // each player has its own, or its own rounds
   bool codec_has_replica = true;
   double codec_contraction = 1;  // Compressor::contraction
   double gamma = 0;              // 0: the codec's own

@@ -126,6 +126,7 @@ class Composition {
         .clip_radius = mixing_.clip_radius(),
         .codec = mixing_.codec(),
         .codec_parts = codec.ok() ? (*codec)->parts() : 1,
+        .codec_of_players = NamesPlayers(mixing_.codec()),
         .codec_has_replica = codec.ok() && (*codec)->needs_replica(),
         .codec_contraction = ContractionOf(mixing_.codec()),
         .gamma = mixing_.gamma(),

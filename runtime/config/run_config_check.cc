@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "algorithms/compress/codec.h"
 #include "algorithms/compress/gradient_compressor.h"
+#include "algorithms/compress/player_codecs.h"
 #include "algorithms/game/bilinear_game.h"
 #include "algorithms/game/quadratic_game.h"
 #include "algorithms/game/synthetic_game.h"
@@ -61,8 +62,13 @@ void CheckRun(const RunConfig& config, Problems& problems) {
   }
 }
 
-void CheckCodec(const std::string& codec, Problems& problems) {
-  const absl::Status made = Codec::Create(codec, {}).status();
+void CheckCodec(const RunConfig& config, Problems& problems) {
+  const std::string& codec = config.mixing().codec();
+  absl::Status made = Codec::Create(codec, {}).status();
+  // The players of a program's own game are known when it joins.
+  if (made.ok() && !config.game().has_caller()) {
+    made = CheckPlayers(*ReadPlayerCodecs(codec), ParameterLayout().players());
+  }
   if (made.ok()) return;
   problems.Refuse("mixing.codec", "is \"", codec, "\": ", made.message());
 }
@@ -176,7 +182,7 @@ std::vector<Problem> FindProblems(const RunConfig& config) {
     problems.Refuse(p.key == "peers" ? p.key : absl::StrCat("mixing.", p.key),
                     p.what);
   }
-  CheckCodec(config.mixing().codec(), problems);
+  CheckCodec(config, problems);
   CheckGradientCodec(config.mixing().gradient_codec(), problems);
   CheckPeer(config, problems);
   CheckOptimizer(config, problems);

@@ -141,9 +141,13 @@ absl::Status PeerProcess::Prepare() {
   GOSSAMER_RETURN_IF_ERROR(MakeGame());
   // This codec is made only to be checked; MakePeer() makes the one that is
   // used.
-  GOSSAMER_RETURN_IF_ERROR(Codec::Create(options_.config.mixing().codec(),
-                                         game_->layout(), game_->queue())
-                               .status());
+  const std::string& codec = options_.config.mixing().codec();
+  const absl::Status made =
+      Codec::Create(codec, game_->layout(), game_->queue()).status();
+  if (!made.ok()) {
+    return absl::Status(made.code(), absl::StrCat("mixing.codec is \"", codec,
+                                                  "\": ", made.message()));
+  }
   GOSSAMER_RETURN_IF_ERROR(
       MakeGradients(options_.config, game_->layout()).status());
   // The hello of a transport names its peer, so a peer without an id cannot

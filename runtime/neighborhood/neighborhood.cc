@@ -223,9 +223,13 @@ RoundsSeen Neighborhood::LookAround() const {
     if (entry.resting || !entry.edge->acquainted() || round >= kMaxRound) {
       continue;
     }
+    const auto idle =
+        static_cast<uint64_t>(entry.edge->side().codec().idle_rounds());
+    seen.idle = std::max(seen.idle, idle);
     // A new edge begins ahead of everybody: a peer that is there, or where its
-    // overlap lets it go alone, waits for the others.
-    const auto alone = static_cast<uint64_t>(options_.window);
+    // overlap and rounds without exchanges let it go alone, waits for the
+    // others.
+    const uint64_t alone = static_cast<uint64_t>(options_.window) + idle;
     if (!entry.newcomer || round > entry.begins + alone) {
       seen.heard.push_back(round);
       if (entry.pace.damping->missed() >= kMissed) {

@@ -14,7 +14,9 @@ constexpr uint64_t kTimesFaster = 16;
 
 // The distance in rounds, from this peer's next one, up to which neighbours are
 // not far ahead: without missed deadlines they never are (PROTOCOL.md 11).
-uint64_t MostApart(int overlap) { return static_cast<uint64_t>(overlap) + 2; }
+uint64_t MostApart(int overlap, const RoundsSeen& seen) {
+  return static_cast<uint64_t>(overlap) + 2 + seen.idle;
+}
 
 }  // namespace
 
@@ -38,16 +40,17 @@ uint64_t RoundChooser::Believed(uint64_t round, int overlap, uint64_t since,
     const uint64_t made = answered_[0] ? made_ - answered_[0]->made : 0;
     sure = std::max(sure, *seen.second + std::min(since, kTimesFaster * made));
   }
-  sure += MostApart(overlap) + 1;  // who follows goes one round beyond
+  sure += MostApart(overlap, seen) + 1;  // who follows goes one round beyond
   alone_ = seen.heard.back() >= sure ? alone_ + 1 : 0;
   return sure + kTimesFaster * alone_;
 }
 
 std::optional<uint64_t> RoundChooser::Steady(uint64_t next, int overlap,
                                              const RoundsSeen& seen) {
-  const uint64_t in_step = next + static_cast<uint64_t>(std::max(1, overlap));
+  const uint64_t in_step =
+      next + static_cast<uint64_t>(std::max(1, overlap)) + seen.idle;
   uint64_t furthest = seen.heard.back();
-  if (furthest <= next + MostApart(overlap)) {
+  if (furthest <= next + MostApart(overlap, seen)) {
     furthest = seen.fixed && !seen.missing.empty() ? seen.missing.back() : 0;
     if (furthest + 1 < in_step) {
       leads_.clear();
@@ -114,7 +117,7 @@ uint64_t RoundChooser::Next(uint64_t round, int overlap,
   }
   target = std::min(target, seen.last);
   if (target <= next) return next;
-  const bool far = target > next + MostApart(overlap);
+  const bool far = target > next + MostApart(overlap, seen);
   // A lead that is neither large nor steady goes away by itself.
   if (!far && !steady) return next;
   // After a jump the distances are others.

@@ -28,6 +28,8 @@ struct RoundsSeen {
   // a neighbour, ascending.
   std::vector<uint64_t> waiting = {};
   bool fixed = true;  // the same neighbours every round
+  // The most rounds in a row that have no exchange, in which nobody waits.
+  uint64_t idle = 0;
   bool pair = false;  // the fleet is of two: nobody else can tell
   // The largest and the second largest of the fleet, as of the service's last
   // answer.
@@ -41,7 +43,7 @@ class RoundChooser {
   void Answered(uint64_t round);
 
   // After `round`: round + 1, or one that others have got to, if it is more
-  // than overlap + 2 ahead of that.
+  // than overlap + 2 + idle ahead of that.
   //
   // It is where most neighbours are (the median; with random partners the
   // second largest), where two peers of the fleet are and a neighbour is seen

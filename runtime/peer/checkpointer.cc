@@ -10,6 +10,7 @@
 #include "absl/strings/strip.h"
 #include "algorithms/base/status_macros.h"
 #include "algorithms/edge/saved_edge.h"
+#include "runtime/checkpoint/snapshot.h"
 #include "runtime/peer/compute.h"
 
 namespace gossamer {
@@ -37,32 +38,13 @@ struct Beginning {
 struct Found {
   absl::StatusOr<std::vector<StoredCheckpoint>> list;
   absl::StatusOr<Checkpoint> saved;  // that of the round to resume from
-  absl::StatusOr<uint64_t> free;     // bytes of the disk
 };
 
 Found Read(const CheckpointStore& store, uint64_t resumed) {
-  Found found{.list = store.List(),
-              .saved = absl::NotFoundError(""),
-              .free = store.FreeBytes()};
+  Found found{.list = store.List(), .saved = absl::NotFoundError("")};
   if (resumed != 0) found.saved = store.Load(resumed);
   return found;
 }
-
-// The bytes of a state, without names.
-class StateSize final : public StateVisitor {
- public:
-  void Floats(std::string_view, std::span<float> values) override {
-    bytes_ += values.size_bytes();
-  }
-  void Counter(std::string_view, uint64_t&) override {}
-  void Bytes(std::string_view, std::vector<std::byte>& bytes) override {
-    bytes_ += bytes.size();
-  }
-  uint64_t bytes() const { return bytes_; }
-
- private:
-  uint64_t bytes_ = 0;
-};
 
 std::string Whose(const CheckpointId& id) {
   return absl::StrCat("peer ", id.peer_id, " of run '", id.run_id,
@@ -218,6 +200,7 @@ void Checkpointer::Write() {
   disk_->Run(
       [store = store_, writing = writing_] {
         writing->saved = store->Save(writing->checkpoint);
+        writing->free = store->FreeBytes();
       },
       [this, alive = std::weak_ptr<bool>(alive_), writing = writing_] {
         if (alive.expired()) return;
@@ -225,6 +208,7 @@ void Checkpointer::Write() {
             absl::StrCat("round ", writing->checkpoint.id.round);
         if (writing->saved.ok()) {
           reporter_->Report("checkpoint", round);
+          if (!std::exchange(saved_one_, true)) ReportTightDisk(*writing);
         } else {
           // Training does not depend on it: say so and go on.
           reporter_->Report("checkpoint_failed",
@@ -252,12 +236,15 @@ void Checkpointer::ReportRoom() {
                     times);
 }
 
-// Said at the start: by the time that the disk is full, a fleet may have gone
-// far on fewer checkpoints than it was told to keep.
-void Checkpointer::ReportTightDisk(size_t there, uint64_t free) {
-  StateSize size;
-  state_->VisitState(size);
-  const uint64_t fits = free / std::max<uint64_t>(1, size.bytes());
+// Said with the first checkpoint, whose size is known then: by the time that
+// the disk is full, a fleet may have gone far on fewer than it was told to
+// keep.
+void Checkpointer::ReportTightDisk(const Writing& first) {
+  if (!first.free.ok()) return;
+  const double bytes = static_cast<double>(SizeOf(first.checkpoint));
+  const auto fits =
+      static_cast<uint64_t>(static_cast<double>(*first.free) / bytes);
+  const uint64_t there = std::min(there_ + 1, store_->most() - 1);
   if (there + fits >= store_->most()) return;
   reporter_->Report(
       "checkpoint_room",
@@ -265,8 +252,8 @@ void Checkpointer::ReportTightDisk(size_t there, uint64_t free) {
                       "the %d that are there, and checkpoint.keep %d needs "
                       "room for %d, with the one that is being written: fewer "
                       "will be kept",
-                      fits, 1e-6 * static_cast<double>(size.bytes()), there,
-                      store_->most() - 1, store_->most()));
+                      fits, 1e-6 * bytes, there, store_->most() - 1,
+                      store_->most()));
 }
 
 Task<bool> Checkpointer::Finish(bool newest) {
@@ -310,9 +297,7 @@ Task<absl::StatusOr<Checkpointer::Resumed>> Checkpointer::Resume(
                        [&] { kept = store_->KeepDamaged(*found->list); });
     }
     ReportDamaged(found->list, kept);
-    if (found->list.ok() && found->free.ok()) {
-      ReportTightDisk(found->list->size(), *found->free);
-    }
+    if (found->list.ok()) there_ = found->list->size();
     if (out_of_time() || begun != Beginning(view)) continue;
     if (begun->resumed != 0) {
       // The fleet begins where all members said that they have a whole

@@ -67,15 +67,22 @@ class Checkpointer {
                                        std::function<bool()> out_of_time);
 
  private:
+  // The one that is being written.
+  struct Writing {
+    Checkpoint checkpoint;
+    absl::Status saved;
+    absl::StatusOr<uint64_t> free;  // bytes that the disk has left behind it
+    Pending<bool> over;
+  };
+
   bool Full() const;
   // False: there is nothing to save, which is reported.
   bool Take();
   void Write();
   void ReportSkipped();
   void ReportRoom();
-  // Reports if the disk, with `free` bytes left and so many checkpoints there,
-  // has no room for as many as are to be kept.
-  void ReportTightDisk(size_t there, uint64_t free);
+  // Reports if the disk has no room for as many checkpoints as are to be kept.
+  void ReportTightDisk(const Writing& first);
   CheckpointId OwnId() const;
   absl::StatusOr<SavedEdges> Restore(Checkpoint& saved);
   void ReportDamaged(const absl::StatusOr<std::vector<StoredCheckpoint>>& list,
@@ -88,14 +95,10 @@ class Checkpointer {
   TrainingState* const state_;
   Reporter* const reporter_;
   std::deque<Checkpoint> taken_;  // in order; edges not yet sealed
-  // The one that is being written.
-  struct Writing {
-    Checkpoint checkpoint;
-    absl::Status saved;
-    Pending<bool> over;
-  };
   std::shared_ptr<Writing> writing_;
   Checkpoint spare_;            // one that is written: its memory is used again
+  size_t there_ = 0;            // checkpoints, at the start
+  bool saved_one_ = false;      // since then
   uint64_t skipped_ = 0;        // boundaries that were due and have none
   Throttle skips_;              // of their reports, by count
   uint64_t reported_gone_ = 0;  // of store_->gone_for_room()

@@ -53,7 +53,7 @@ absl::Status CheckPeerSpec(const PeerSpec& spec, LocalStep& step,
   const MixingHooks* const hooks = step.hooks();
   if (hooks != nullptr && hooks->in_turn() &&
       (!spec.step_then_mix || spec.overlap_steps != 0 ||
-       !codec.needs_replica() || codec.parts() > 1 ||
+       !codec.needs_replica() || codec.parts() > 1 || codec.joint() ||
        spec.replica_memory != 0)) {
     return absl::InvalidArgumentError(
         "a step with a dual variable needs overlap_steps 0, steps "

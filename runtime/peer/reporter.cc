@@ -59,7 +59,10 @@ void Reporter::MeasureTempo(absl::Duration length, Neighborhood& neighborhood) {
   // Waiting is left out: with it each peer would seem as slow as the slowest,
   // and deadlines would learn from themselves.
   busy_.Add(absl::ToDoubleSeconds(length) - metrics_.seconds_waiting);
-  exchanges_.Add(metrics_.seconds_exchanging);
+  // A round without an exchange says nothing of how long one takes.
+  if (metrics_.seconds_exchanging > 0) {
+    exchanges_.Add(metrics_.seconds_exchanging);
+  }
   // The slowest peer sets the pace, as far as the service knows it; the own
   // tempo stands in until it does.
   neighborhood.SetBusy(

@@ -34,12 +34,21 @@ constexpr double kLeftOfOldClipped = 1;
 constexpr int kManyRounds = 4;
 constexpr float kLargeStep = 0.3f;
 
+// Returns γ of the part that is mixed by the smallest.
+double LeastGamma(const Codec& codec) {
+  float least = 1;
+  for (int i = 0; i < codec.parts(); ++i) {
+    least = std::min(least, codec.gamma() * codec.part(i).gamma);
+  }
+  return least;
+}
+
 // Returns the factor on the squared distance per round, in the worst direction:
 // ‖(1 − γ)x + γWx‖² <= (1 − γ)‖x‖² + γ‖Wx‖².
 double FactorOf(const Scenario& s, const Codec& codec) {
   const auto schedule = *MakeSchedule(s.schedule, s.peers, s.seed);
   const int h = s.overlap == kAutoOverlap ? kMaxOverlap : s.overlap;
-  double gamma = codec.gamma();
+  double gamma = LeastGamma(codec);
   if (h > 1) gamma = std::min(gamma, StableStepSize(*schedule, h - 1) * 2 / 3);
   const double mixed = ExpectedContraction(*schedule).factor;
   return 1 - gamma * (1 - mixed);
@@ -74,7 +83,7 @@ Mixing MixingOf(const Scenario& s, const Codec& codec) {
   const bool waits = s.deadline.kind == DeadlinePolicy::Kind::kNone;
   const bool clips = s.clip_radius > 0;
   if (waits && !clips && KeepsAll(s, codec)) return Mixing::kWaits;
-  if (codec.gamma() < kLargeStep) return Mixing::kSmallSteps;
+  if (LeastGamma(codec) < kLargeStep) return Mixing::kSmallSteps;
   if (clips) return Mixing::kClipped;
   return waits ? Mixing::kCoarse : Mixing::kDeadlines;
 }

@@ -293,12 +293,12 @@ void DrawChebyshev(Scenario& s, Draws d) {
 // A codec for one of the players, or exchanges in some of the rounds alone.
 void DrawPlayers(Scenario& s, Draws d) {
   if (s.centralized() || s.tracked || s.chebyshev ||
-      s.optimizer.name == "cold" || !s.codec.starts_with("innov-int") ||
-      s.codec.ends_with("fragments=2") || !d.Chance(0.15)) {
+      s.optimizer.name == "cold" || s.codec.starts_with("power-gossip") ||
+      s.codec.ends_with("fragments=2") || !d.Chance(0.1)) {
     return;
   }
   if (d.Chance(0.7)) s.codec += "; discriminator=innov-int8";
-  if (d.Chance(0.7)) absl::StrAppend(&s.codec, " every ", d.Int(2, 4));
+  if (d.Chance(0.7)) absl::StrAppend(&s.codec, " every ", d.Of({2, 3, 4, 8}));
 }
 
 void DrawReplicaMemory(Scenario& s, Draws d) {

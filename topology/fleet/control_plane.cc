@@ -348,6 +348,15 @@ absl::Status ControlPlane::GetStatus(const wire::GetStatusRequest& request,
   // and losses of many players, and the rest for what every peer has.
   auto room = static_cast<size_t>(
       MaxAnswerBytes(static_cast<int>(snapshot.peers.size())) / 4);
+  if (const auto& consensus = snapshot.consensus) {
+    response.set_consensus_distance(consensus->distance);
+    response.set_consensus_round(consensus->round);
+    for (const auto& [player, distance] : consensus->players) {
+      room -= std::min(room, player.size() + kCountBytes);
+      response.add_consensus_player(player);
+      response.add_player_distance(distance);
+    }
+  }
   for (const FleetPeer& p : snapshot.peers) {
     wire::PeerStatus& status = *response.add_peers();
     Fill(p, status);
@@ -362,14 +371,6 @@ absl::Status ControlPlane::GetStatus(const wire::GetStatusRequest& request,
       CutLosses(status);
     }
     room -= std::min(room, bytes);
-  }
-  if (const auto& consensus = snapshot.consensus) {
-    response.set_consensus_distance(consensus->distance);
-    response.set_consensus_round(consensus->round);
-    for (const auto& [player, distance] : consensus->players) {
-      response.add_consensus_player(player);
-      response.add_player_distance(distance);
-    }
   }
   response.set_stop_round(fleet_->record().stop.round);
   response.set_stop_committed(fleet_->record().stop.committed);

@@ -58,6 +58,7 @@ TEST(PlayerCodecsTest, WhatIsWrongInATextIsNamed) {
   };
   refused("innov-int4;", "is no list of CODEC or PLAYER=CODEC");
   refused("generator=", "is no list of CODEC or PLAYER=CODEC");
+  refused("=innov-int4", "is no list of CODEC or PLAYER=CODEC");
   refused("a=b=innov-int4", "is no list of CODEC or PLAYER=CODEC");
   refused("innov-int4 every 2 every 3", "is no list of CODEC or PLAYER=CODEC");
   refused("innov-int4 every 0", "is not a number of rounds from 1 to 1000");
@@ -70,6 +71,10 @@ TEST(PlayerCodecsTest, WhatIsWrongInATextIsNamed) {
   refused("generator=innov-int8", "player \"discriminator\" has no codec");
   refused("innov-int4; generator=innov-in8", "unknown codec \"innov-in8\"");
   refused("innov-int4; generator=power-gossip", "is for all players together");
+  EXPECT_THAT(
+      CheckPlayers(*ReadPlayerCodecs("x=auto"), {"x", "a:b"}).message(),
+      HasSubstr("add a codec without a player's name for all others (a name "
+                "with ; = :"));
   // Players are known with the game, the rest of a text at once.
   EXPECT_TRUE(Codec::Create("student=innov-int8", {}).ok());
   EXPECT_FALSE(Codec::Create("student=innov-in8", {}).ok());
@@ -100,6 +105,8 @@ TEST(PlayerCodecsTest, EachPlayerIsDueOnceInItsRounds) {
   EXPECT_EQ(times[0], 40);
   EXPECT_EQ(times[3], 30);
 
+  EXPECT_EQ(codec->idle_rounds(), 0);
+
   // All players at once: rounds without an exchange, and with all of it.
   const auto seldom = Make("innov-int4:fragments=2 every 3");
   std::map<int, int> fragments;
@@ -110,6 +117,12 @@ TEST(PlayerCodecsTest, EachPlayerIsDueOnceInItsRounds) {
     for (const int part : due) ++fragments[part];
   }
   for (int part = 0; part < 4; ++part) EXPECT_EQ(fragments[part], 10) << part;
+  int idle = 0, longest = 0;
+  for (uint64_t round = 0; round < 600; ++round) {
+    idle = seldom->Due(round).empty() ? idle + 1 : 0;
+    longest = std::max(longest, idle);
+  }
+  EXPECT_EQ(seldom->idle_rounds(), longest);
 }
 
 // Made by exact arithmetic, so that no library's rounding is in a golden file.
@@ -155,6 +168,15 @@ TEST(JointPayloadTest, ItHoldsWhatThePartsWouldSend) {
   EXPECT_EQ(codec->gamma(), 1);
   EXPECT_EQ(codec->part(0).gamma, 1);
   EXPECT_EQ(codec->part(1).gamma, 0.6f);
+  // A codec for all has its own γ, with rounds between exchanges or without.
+  const auto seldom = Make("innov-topk every 4");
+  EXPECT_EQ(seldom->gamma(), Make("innov-topk")->gamma());
+  EXPECT_EQ(seldom->largest_gamma(), Make("innov-topk")->largest_gamma());
+  EXPECT_EQ(seldom->part(1).gamma, 1);
+  // No player's γ exceeds what it bears.
+  const auto mixed = Make("innov-int4; discriminator=innov-topk");
+  EXPECT_EQ(mixed->largest_gamma(), 1);
+  EXPECT_EQ(mixed->part(1).gamma, Make("innov-topk")->gamma());
 }
 
 TEST(JointPayloadTest, TheBytesOfTheFile) {

@@ -202,7 +202,7 @@ TEST(EdgeTest, ARoundInWhichNoPartIsDueIsASkip) {
     pair.Mix(MakeExchangeId(round), 0.25f);
     EXPECT_EQ(pair.x == before, codec->Due(round).empty()) << round;
   }
-  EXPECT_EQ(pair.edge[0]->corrections(), 20u);
+  EXPECT_EQ(pair.edge[0]->corrections(), 2 * 20u);
   EXPECT_TRUE(pair.edge[0]->settled());
 }
 

@@ -471,6 +471,44 @@ TEST(Validate, CompositionsThatCannotWork) {
               HasSubstr("after the last round (10)"));
 }
 
+TEST(Validate, ACodecOfOnePlayer) {
+  const auto mixing = [](const std::string& codec,
+                         const std::string& others = "") {
+    return absl::StrCat("mixing { codec: \"", codec, "\" ", others, "} ");
+  };
+  for (const char* codec :
+       {"innov-int4; generator=innov-sign every 4",
+        "generator=auto; discriminator=diff-int8:fragments=2"}) {
+    EXPECT_EQ(Parse(mixing(codec)).mixing().codec(), codec);
+  }
+  // A program's own players are known when it joins.
+  Parse("game { caller {} } " + mixing("innov-int4; student=auto"));
+  EXPECT_THAT(
+      Error(mixing("innov-int4; generater=innov-sign")),
+      HasSubstr(
+          "mixing.codec is \"innov-int4; generater=innov-sign\": there is "
+          "no player \"generater\" in this game; known: generator, "
+          "discriminator (did you mean"));
+  EXPECT_THAT(Error(mixing("generator=auto")),
+              HasSubstr("player \"discriminator\" has no codec"));
+  EXPECT_THAT(Error(mixing("innov-int4; generator=dyna")),
+              HasSubstr("but dyna is for algorithm cold or dyna-cold alone"));
+  EXPECT_THAT(Error(mixing("innov-int4 every 2", "replica_memory_mb: 10 ")),
+              HasSubstr("mixing.replica_memory_mb is 10, but edges without "
+                        "replicas have one codec for all players"));
+  EXPECT_THAT(Error(mixing("dense-f32 every 2",
+                           "chebyshev: true overlap_steps: steps_0 ")),
+              HasSubstr("mixing.chebyshev is true"));
+  for (const char* algorithm : {"cold", "gradient-tracking"}) {
+    for (const char* codec :
+         {"innov-int8 every 2", "innov-int8; generator=innov-int4"}) {
+      EXPECT_THAT(
+          Error(absl::StrCat("algorithm: \"", algorithm, "\" ", mixing(codec))),
+          HasSubstr("mixing.codec is \""));
+    }
+  }
+}
+
 TEST(Validate, ClippingNeedsEnoughNeighbours) {
   const auto with = [](const std::string& mixing, int peers = 9,
                        const std::string& more = "") {

@@ -47,6 +47,20 @@ TEST(RoundChooserTest, JumpsToWhereMostNeighboursAre) {
   EXPECT_EQ(chooser.Next(10, kOverlap, {}), 11u);
 }
 
+// Nobody waits in rounds without an exchange, so neighbours may be as many
+// further apart.
+TEST(RoundChooserTest, RoundsWithoutExchangesSetNobodyBehind) {
+  RoundChooser chooser;
+  for (uint64_t round = 100; round < 200; ++round) {
+    const std::vector<uint64_t> heard = {round, round + 6, round + 6};
+    EXPECT_EQ(chooser.Next(round, kOverlap,
+                           {.heard = heard, .missing = heard, .idle = 6}),
+              round + 1);
+  }
+  EXPECT_EQ(chooser.Next(10, kOverlap, {.heard = {10, 30, 31}, .idle = 6}),
+            30u);
+}
+
 TEST(RoundChooserTest, MeetsThePayloadsThatWaitOnTheWay) {
   RoundChooser chooser;
   const auto next = [&](std::vector<uint64_t> waiting) {

@@ -458,7 +458,7 @@ TEST(EventsTest, CheckpointsThatGoForRoomAreReported) {
               HasSubstr("older checkpoints went for room"));
 }
 
-TEST(EventsTest, ADiskWithoutRoomForAllCheckpointsIsToldAtTheStart) {
+TEST(EventsTest, ADiskWithoutRoomForAllCheckpointsIsToldAtTheFirst) {
   SimFleetOptions o = QuadraticFleet(4, 10);
   o.peer.checkpoint_every = 4;
   o.checkpoints = "/checkpoints";
@@ -477,7 +477,7 @@ TEST(EventsTest, ADiskWithoutRoomForAllCheckpointsIsToldAtTheStart) {
   ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
   EXPECT_EQ(fleet.recorder(0).Count("checkpoint_room"), 1);
   EXPECT_THAT(DetailOf(fleet.recorder(0), "checkpoint_room"),
-              HasSubstr("beside the 0 that are there, and checkpoint.keep"));
+              HasSubstr("beside the 1 that are there, and checkpoint.keep"));
   EXPECT_EQ(fleet.recorder(1).Count("checkpoint_room"), 0);
 }
 
