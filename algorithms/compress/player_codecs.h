@@ -22,7 +22,8 @@ namespace gossamer {
 
 inline constexpr int kMostRoundsApart = 1000;
 
-// What a text says of one player, or of those that it does not name.
+// The clause of a text that is of one player, or of those that it does not
+// name.
 struct PlayerCodec {
   std::string player;  // empty: of all that are not named
   std::string codec;   // "innov-topk:k=32"

@@ -38,10 +38,12 @@ void Neighborhood::SetOverlap(int h, double stable) {
 
 void Neighborhood::PreparePacing() {
   std::vector<const EdgePace*> paces;
+  int idle = 0;
   for (const auto& [peer, entry] : edges_.entries()) {
     paces.push_back(&entry.pace);
+    idle = std::max(idle, entry.edge->side().codec().idle_rounds());
   }
-  pacing_.Prepare(paces);
+  pacing_.Prepare(paces, idle);
 }
 
 void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,

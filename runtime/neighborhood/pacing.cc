@@ -35,8 +35,10 @@ void Pacing::SetBusy(absl::Duration own, absl::Duration slowest) {
 // Were every correction late, mixing would act on what is rounds old, and on a
 // random schedule the fleet would diverge.  So a deadline that half of the
 // edges do not keep is the mistake, not the edges.  A deadline that is learnt
-// has the rounds, too, behind which an exchange hides.
-void Pacing::Prepare(const std::vector<const EdgePace*>& paces) {
+// has the rounds, too, behind which an exchange hides, and those without an
+// exchange before it, in which a slower neighbour has fallen behind.
+void Pacing::Prepare(const std::vector<const EdgePace*>& paces,
+                     int idle_rounds) {
   // Without deadlines nothing is compared, and the rounds stay cheap.
   if (!has_deadlines()) return;
   possible_.reset();
@@ -49,9 +51,10 @@ void Pacing::Prepare(const std::vector<const EdgePace*>& paces) {
   const auto middle =
       typical.begin() + static_cast<ptrdiff_t>((typical.size() - 1) / 2);
   std::nth_element(typical.begin(), middle, typical.end());
-  possible_ = policy_.kind == DeadlinePolicy::Kind::kFixed
-                  ? *middle
-                  : std::max(*middle, std::max(1, overlap_) * busy_);
+  possible_ =
+      policy_.kind == DeadlinePolicy::Kind::kFixed
+          ? *middle
+          : std::max(*middle, (std::max(1, overlap_) + idle_rounds) * busy_);
 }
 
 Pacing::Emission Pacing::Plan(EdgePace& pace, Edge& edge, const Codec& codec,

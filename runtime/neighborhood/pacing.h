@@ -73,7 +73,7 @@ class Pacing {
 
   // An exchange is emitted: Prepare on all edges, then Plan and Emitted on each
   // of the row.
-  void Prepare(const std::vector<const EdgePace*>& paces);
+  void Prepare(const std::vector<const EdgePace*>& paces, int idle_rounds);
   struct Emission {
     float coefficient = 0;
     bool pays = false;  // a payload, if there is room for one

@@ -78,6 +78,22 @@ TEST(JumpTest, WhoIsSlowMixesInItsRounds) {
   }
 }
 
+// In rounds without an exchange nobody waits, and a peer that is a little
+// slower is found behind in the next one that has.  It is waited for there.
+TEST(JumpTest, RoundsWithoutExchangesLeaveNobodyBehind) {
+  for (const char* codec : {"innov-int4", "innov-int4 every 8"}) {
+    SCOPED_TRACE(codec);
+    SimFleetOptions o = QuadraticFleet(4, 200);
+    o.codec = codec;
+    o.peer.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
+    o.slowness = {{3, 1.5}};
+    o.network.link.latency = absl::Milliseconds(1);
+    SimFleet fleet(o);
+    ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(3);
+    EXPECT_EQ(fleet.recorder(3).rounds.size(), 200u);
+  }
+}
+
 // The count does not depend on the phases that a neighbour has sent.
 TEST(JumpTest, ARoundOfSeveralPhasesCountsOnceANeighbour) {
   constexpr int kNeighbors = 3;
