@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::string_view kEvery = " every ";
 
-// Of a clause that begins with a player's name the place behind the name: an
-// options' equal sign comes behind a colon.
+// The place behind the player's name that begins a clause; npos: none does.  An
+// option has an equal sign, too, but behind a colon.
 size_t NameEnd(std::string_view clause) {
   const size_t sign = clause.find_first_of("=:");
   return sign != std::string_view::npos && clause[sign] == '='
@@ -36,20 +36,20 @@ std::string Stripped(std::string_view text) {
 
 class PlayersCodec final : public Codec {
  public:
-  // A player's extent, and its codec and rounds.
-  struct Player {
+  // The codec of one player's extent, mixed once in so many rounds.
+  struct PlacedCodec {
     Extent extent;
     std::shared_ptr<const Codec> codec;
     int every = 1;
     int first_part = 0;
   };
 
-  PlayersCodec(std::string_view name, std::vector<Player> players, size_t size,
-               const DeviceQueue& queue)
+  PlayersCodec(std::string_view name, std::vector<PlacedCodec> players,
+               size_t size, const DeviceQueue& queue)
       : name_(name), players_(std::move(players)), queue_(queue), size_(size) {
-    for (const Player& p : players_)
+    for (const PlacedCodec& p : players_)
       gamma_ = std::max(gamma_, p.codec->gamma());
-    for (Player& p : players_) {
+    for (PlacedCodec& p : players_) {
       largest_gamma_ = std::min(
           largest_gamma_, p.codec->largest_gamma() * gamma_ / p.codec->gamma());
       p.first_part = static_cast<int>(parts_.size());
@@ -72,7 +72,7 @@ class PlayersCodec final : public Codec {
   }
   DueParts Due(uint64_t round) const override {
     DueParts due;
-    for (const Player& p : players_) {
+    for (const PlacedCodec& p : players_) {
       if (TurnOf(round, p.every) != 0) continue;
       // Its fragments take turns in the rounds in which it is mixed.
       const auto every = static_cast<uint64_t>(p.every);
@@ -82,11 +82,12 @@ class PlayersCodec final : public Codec {
     }
     return due;
   }
-  // A player that is due in one round of every N comes last in its cycle and
-  // first in the next one, or the other way round.
+  // The longest pause of a player: it is due first in a cycle of N rounds, and
+  // last in the next one.
   int idle_rounds() const override {
     int idle = 2 * kMostRoundsApart;
-    for (const Player& p : players_) idle = std::min(idle, 2 * p.every - 2);
+    for (const PlacedCodec& p : players_)
+      idle = std::min(idle, 2 * p.every - 2);
     return players_.empty() ? 0 : idle;
   }
   bool joint() const override { return true; }
@@ -96,7 +97,7 @@ class PlayersCodec final : public Codec {
   EdgeMemory memory() const override {
     return std::ranges::any_of(
                players_,
-               [](const Player& p) { return p.codec->needs_replica(); })
+               [](const PlacedCodec& p) { return p.codec->needs_replica(); })
                ? EdgeMemory::kReplicas
                : EdgeMemory::kNone;
   }
@@ -124,18 +125,17 @@ class PlayersCodec final : public Codec {
     }
     DueParts due;
     PartFormats formats;
-    for (const Player& p : players_) {
+    for (const PlacedCodec& p : players_) {
       // Of fragments, the largest stands for all.
       int largest = p.first_part;
-      const WireFormat used = p.codec->choices().empty()     ? p.codec->format()
-                              : format == WireFormat::kJoint ? p.codec->format()
-                                                             : format;
       for (int i = 1; i < p.codec->parts(); ++i) {
         const int at = p.first_part + i;
         if (part(at).extent.size > part(largest).extent.size) largest = at;
       }
+      const bool chooses =
+          !p.codec->choices().empty() && format != WireFormat::kJoint;
       due.push_back(largest);
-      formats.push_back(used);
+      formats.push_back(chooses ? format : p.codec->format());
     }
     return PayloadSize(*this, due, formats);
   }
@@ -156,7 +156,7 @@ class PlayersCodec final : public Codec {
 
  private:
   const std::string name_;
-  std::vector<Player> players_;
+  std::vector<PlacedCodec> players_;
   const DeviceQueue queue_;
   const size_t size_;
   std::vector<CodecPart> parts_;     // of one player after the other
@@ -278,7 +278,7 @@ MadeCodec MakePlayerCodecs(std::string_view text, const ParameterLayout& layout,
                            const DeviceQueue& queue) {
   GOSSAMER_ASSIGN_OR_RETURN(const std::vector<PlayerCodec> clauses,
                             ReadPlayerCodecs(text));
-  std::vector<PlayersCodec::Player> players;
+  std::vector<PlayersCodec::PlacedCodec> players;
   const auto add = [&](const PlayerCodec& clause, const ParameterLayout& own,
                        Extent extent) -> absl::Status {
     GOSSAMER_ASSIGN_OR_RETURN(auto codec,

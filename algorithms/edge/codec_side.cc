@@ -121,7 +121,7 @@ absl::StatusOr<EdgeMessage> CodecSide::Receive(ExchangeId id, WireFormat format,
                                                float c, Payload bytes) const {
   EdgeMessage message{.format = format, .c = c, .bytes = std::move(bytes)};
   GOSSAMER_RETURN_IF_ERROR(Validate(message.encoded(id)));
-  if (std::isfinite(limits_.largest)) message.reach = ReachOf(&message, id);
+  if (bounds_differences()) message.reach = ReachOf(&message, id);
   return message;
 }
 

@@ -100,6 +100,9 @@ absl::StatusOr<uint64_t> FleetClient::Stop(const std::string& run_id,
   return response.stop_round();
 }
 
+namespace {
+
+// Nullopt before there is one.
 std::optional<Consensus> ConsensusOf(const wire::FleetStatus& status) {
   if (!status.has_consensus_distance()) return std::nullopt;
   Consensus consensus = {.round = status.consensus_round(),
@@ -113,6 +116,8 @@ std::optional<Consensus> ConsensusOf(const wire::FleetStatus& status) {
   consensus.players = Bounded(std::move(consensus.players));
   return consensus;
 }
+
+}  // namespace
 
 FleetProgress ProgressOf(const wire::FleetStatus& status, uint64_t rounds,
                          const std::string& title) {

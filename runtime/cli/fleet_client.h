@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -15,7 +14,6 @@
 #include "proto/topology.pb.h"
 #include "runtime/identity/certificate_folder.h"
 #include "runtime/telemetry/progress.h"
-#include "topology/fleet/consensus.h"
 #include "topology/fleet/protocol.h"
 
 namespace gossamer {
@@ -49,9 +47,6 @@ class FleetClient {
   struct Stub;
   const std::unique_ptr<Stub> stub_;
 };
-
-// Returns the fleet's newest consensus distance; nullopt before there is one.
-std::optional<Consensus> ConsensusOf(const wire::FleetStatus& status);
 
 // Returns the display's values for a fleet of `rounds` rounds.
 FleetProgress ProgressOf(const wire::FleetStatus& status, uint64_t rounds,

@@ -241,9 +241,8 @@ void Checkpointer::ReportRoom() {
 // keep.
 void Checkpointer::ReportTightDisk(const Writing& first) {
   if (!first.free.ok()) return;
-  const double bytes = static_cast<double>(SizeOf(first.checkpoint));
-  const auto fits =
-      static_cast<uint64_t>(static_cast<double>(*first.free) / bytes);
+  const uint64_t bytes = std::max<size_t>(1, SizeOf(first.checkpoint));
+  const uint64_t fits = *first.free / bytes;
   const uint64_t there = std::min(there_ + 1, store_->most() - 1);
   if (there + fits >= store_->most()) return;
   reporter_->Report(
@@ -252,8 +251,8 @@ void Checkpointer::ReportTightDisk(const Writing& first) {
                       "the %d that are there, and checkpoint.keep %d needs "
                       "room for %d, with the one that is being written: fewer "
                       "will be kept",
-                      fits, 1e-6 * bytes, there, store_->most() - 1,
-                      store_->most()));
+                      fits, 1e-6 * static_cast<double>(bytes), there,
+                      store_->most() - 1, store_->most()));
 }
 
 Task<bool> Checkpointer::Finish(bool newest) {

@@ -431,26 +431,33 @@ TEST(EventsTest, ARoundThatHasNoCheckpointIsReported) {
   EXPECT_EQ(seldom.recorder(0).Count("checkpoint_skipped"), 0);
 }
 
+// A disk in memory for each peer; those of the first one have these errors.
+class MemoryDisks {
+ public:
+  explicit MemoryDisks(const simulation::DiskSession::Errors& of_first)
+      : of_first_(of_first) {}
+
+  FileOps* Of(int rank) {
+    disks_.push_back(std::make_unique<simulation::MemoryDisk>());
+    sessions_.push_back(std::make_unique<simulation::DiskSession>(
+        disks_.back().get(), &none_, rank == 0 ? &of_first_ : &of_others_,
+        RngKey(1)));
+    return sessions_.back().get();
+  }
+
+ private:
+  const simulation::DiskSession::Errors of_first_, of_others_;
+  simulation::CrashPoint none_;
+  std::vector<std::unique_ptr<simulation::MemoryDisk>> disks_;
+  std::vector<std::unique_ptr<simulation::DiskSession>> sessions_;
+};
+
 TEST(EventsTest, CheckpointsThatGoForRoomAreReported) {
-  // One write in ten finds no room.
-  const simulation::DiskSession::Errors errors = {.write = 0.1};
-  simulation::MemoryDisk memory;
-  simulation::CrashPoint crash;
-  simulation::DiskSession disk(&memory, &crash, &errors, RngKey(1));
+  MemoryDisks disks({.write = 0.1});  // one write in ten finds no room
   SimFleetOptions o = QuadraticFleet(4, 40);
   o.peer.checkpoint_every = 2;
   o.checkpoints = "/checkpoints";
-  simulation::CrashPoint none;
-  const simulation::DiskSession::Errors no_errors;
-  std::vector<std::unique_ptr<simulation::MemoryDisk>> others;
-  std::vector<std::unique_ptr<simulation::DiskSession>> sessions;
-  o.files = [&](int rank) -> FileOps* {
-    if (rank == 0) return &disk;
-    others.push_back(std::make_unique<simulation::MemoryDisk>());
-    sessions.push_back(std::make_unique<simulation::DiskSession>(
-        others.back().get(), &none, &no_errors, RngKey(2)));
-    return sessions.back().get();
-  };
+  o.files = [&](int rank) { return disks.Of(rank); };
   SimFleet fleet(o);
   ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
   EXPECT_GT(fleet.recorder(0).Count("checkpoint_room"), 0);
@@ -459,20 +466,11 @@ TEST(EventsTest, CheckpointsThatGoForRoomAreReported) {
 }
 
 TEST(EventsTest, ADiskWithoutRoomForAllCheckpointsIsToldAtTheFirst) {
+  MemoryDisks disks({.free = 100});  // less than one has
   SimFleetOptions o = QuadraticFleet(4, 10);
   o.peer.checkpoint_every = 4;
   o.checkpoints = "/checkpoints";
-  simulation::CrashPoint none;
-  simulation::DiskSession::Errors errors[2];
-  errors[0].free = 100;  // less than one has
-  std::vector<std::unique_ptr<simulation::MemoryDisk>> disks;
-  std::vector<std::unique_ptr<simulation::DiskSession>> sessions;
-  o.files = [&](int rank) -> FileOps* {
-    disks.push_back(std::make_unique<simulation::MemoryDisk>());
-    sessions.push_back(std::make_unique<simulation::DiskSession>(
-        disks.back().get(), &none, &errors[rank == 0 ? 0 : 1], RngKey(2)));
-    return sessions.back().get();
-  };
+  o.files = [&](int rank) { return disks.Of(rank); };
   SimFleet fleet(o);
   ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
   EXPECT_EQ(fleet.recorder(0).Count("checkpoint_room"), 1);
