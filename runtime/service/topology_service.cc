@@ -185,15 +185,13 @@ absl::Status TopologyService::Admit(const grpc::CallbackServerContext& context,
   const absl::Time now = clock_();
   absl::Status admitted = caller.status();
   if (caller.ok()) {
-    const auto& members = plane_->fleet().record().members;
-    const bool member =
-        std::any_of(members.begin(), members.end(), [&](const MemberRecord& m) {
-          return m.id == caller->identity.peer && InTheView(m);
-        });
-    admitted = access_.Check(
-        caller->identity,
-        {.call = call, .claimed = claimed, .run_id = run_id, .member = member},
-        now);
+    admitted =
+        access_.Check(caller->identity,
+                      {.call = call,
+                       .claimed = claimed,
+                       .run_id = run_id,
+                       .member = plane_->fleet().Has(caller->identity.peer)},
+                      now);
   }
   if (admitted.ok()) return admitted;
   events_->ReportSeldom("call_refused", now,

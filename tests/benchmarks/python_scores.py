@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""The scores of deploy/examples/python/stylegan_loop.py with gossamer, of the same
-loop with an all-reduce by gloo, and of peers that never mix, over several seeds.
+"""The scores of an example of deploy/examples/python with gossamer, of the same loop
+with an all-reduce of gradients by gloo in every step, and of peers that never mix,
+over several seeds.
 
-    python_scores.py --seeds 1,2,3      # with a Python that has gossamer and torch
+    python_scores.py                    # with a Python that has gossamer and torch
+    python_scores.py --example dcgan --seeds 1,2,3,4,5
     python_scores.py --lacking          # each peer's data lack two of eight modes
+    python_scores.py --example supervised --set mixing.graph=complete
 
 Prints JSON: the scores of all peers, their mean, and the standard deviation of
-the seeds' means.
+the seeds' means.  0 is the best score.
 """
 
 import argparse
@@ -21,60 +24,64 @@ import tempfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = SOURCE / "deploy/examples/python"
-ROUNDS = 1500
-COMMANDS = {
-    "gossamer": [["-m", "gossamer.run", "--peers", "4", "--set",
-                  f"rounds={ROUNDS}", "stylegan_loop.py"]],
-    "ddp": [["-m", "torch.distributed.run", "--nproc-per-node", "4",
-             "stylegan_loop_ddp.py"]],
-    "alone": 4 * [["stylegan_loop.py"]]}
+STAND_INS = SOURCE / "tests/runtime/library"
+PEERS = 4
 
 
-def scores(method, seed, lacking, folder):
+def scores(method, seed, options, folder):
     for path in EXAMPLES.glob("*.py"):
         text = path.read_text()
-        if lacking:
+        if options.lacking:
             text = text.replace("points.Shard(", "points.Own(")
-        text = text.replace("torch.manual_seed(1)",
-                            f"torch.manual_seed({seed})")
-        text = text.replace("torch.manual_seed(rank)",
-                            f"torch.manual_seed(rank + {100 * seed})")
-        text = text.replace("torch.manual_seed(fleet.id - 1)",
-                            f"torch.manual_seed(fleet.id - 1 + {100 * seed})")
-        text = text.replace("1000 * peer", f"1000 * peer + {10 ** 6 * seed}")
+        text = re.sub(r"manual_seed\((.*?)\)",
+                      rf"manual_seed(\1 + {1_000_003 * seed})", text)
         (folder / path.name).write_text(text)
+    script = options.example + ".py"
+    rounds = re.search(r"rounds=(\d+)", (folder / script).read_text())[1]
+    environment = dict(os.environ, OMP_NUM_THREADS="1", ROUNDS=rounds)
+    if method == "gossamer":
+        settings = [s for setting in options.set for s in ("--set", setting)]
+        commands = [["-m", "gossamer.run", "--peers", f"{PEERS}", "--set",
+                     f"rounds={rounds}", *settings, script]]
+    elif method == "allreduce":
+        commands = [["-m", "torch.distributed.run", "--nproc-per-node",
+                     f"{PEERS}", script]]
+    else:
+        commands = PEERS * [[script]]
+    if method != "gossamer":
+        environment["PYTHONPATH"] = str(STAND_INS / method)
     found = []
-    for i, command in enumerate(COMMANDS[method]):
-        environment = dict(os.environ, OMP_NUM_THREADS="1")
-        if method == "alone":
-            # A stand-in for the package, whose peer has no neighbours.
-            environment.update(
-                PYTHONPATH=str(SOURCE / "tests/runtime/library/alone"),
-                ROUNDS=str(ROUNDS), NUMBER=str(i + 1))
-        done = subprocess.run([sys.executable, *command], cwd=folder,
-                              env=environment, capture_output=True, text=True)
+    for i, command in enumerate(commands):
+        done = subprocess.run([sys.executable, *command], cwd=folder, text=True,
+                              env=dict(environment, NUMBER=str(i + 1)),
+                              capture_output=True)
         found += [float(s) for s in re.findall(r"score (-?[0-9.]+)",
                                                done.stdout)]
-    if len(found) != 4:
+    if len(found) != PEERS:
         raise SystemExit(f"{method}, seed {seed}: {done.stdout}{done.stderr}")
     return found
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--example", default="stylegan_loop")
     parser.add_argument("--seeds", default="1,2,3")
+    parser.add_argument("--methods", default="gossamer,allreduce,alone")
+    parser.add_argument("--set", action="append", default=[],
+                        help="a key of the configuration, with gossamer")
     parser.add_argument("--lacking", action="store_true")
     options = parser.parse_args()
-    seeds = [int(s) for s in options.seeds.split(",")]
-    for method in COMMANDS:
+    for method in options.methods.split(","):
         means, every = [], []
-        for seed in seeds:
+        for seed in options.seeds.split(","):
             with tempfile.TemporaryDirectory() as folder:
-                every.append(scores(method, seed, options.lacking,
+                every.append(scores(method, int(seed), options,
                                     pathlib.Path(folder)))
             means.append(statistics.mean(every[-1]))
         print(json.dumps({
-            "method": method, "scores": every, "mean": statistics.mean(means),
+            "example": options.example, "method": method, "scores": every,
+            "mean": statistics.mean(means),
             "spread": statistics.stdev(means) if len(means) > 1 else None}),
             flush=True)
 

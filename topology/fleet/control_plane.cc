@@ -87,11 +87,9 @@ ControlPlane::Progress ControlPlane::Tick() {
   Progress progress{.finished = fleet_->Finished(),
                     .lost = fleet_->Lost(now),
                     .unfinished = 0};
-  for (const FleetPeer& peer : fleet_->Snapshot(now).peers) {
-    const bool member = peer.standing == Standing::kMember ||
-                        peer.standing == Standing::kLeaving;
-    progress.unfinished += member && !peer.finished;
-    progress.some_finished |= member && peer.finished;
+  for (const MemberRecord& m : fleet_->record().members) {
+    progress.unfinished += OfTheFleet(m) && !m.finished;
+    progress.some_finished |= OfTheFleet(m) && m.finished;
   }
   return progress;
 }
@@ -131,10 +129,8 @@ absl::Status ControlPlane::Save() {
 void ControlPlane::LogChanges(const FleetRecord& before) {
   const FleetRecord& after = fleet_->record();
   for (const MemberRecord& m : after.members) {
-    const auto old =
-        std::find_if(before.members.begin(), before.members.end(),
-                     [&m](const MemberRecord& o) { return o.id == m.id; });
-    const bool known = old != before.members.end();
+    const MemberRecord* old = FindMember(before.members, m.id);
+    const bool known = old != nullptr;
     if (!known || old->boot_id != m.boot_id) {
       log_(absl::StrFormat("peer %d %s from %s (%d of %d)", m.id.value,
                            known ? "is back" : "registered",
@@ -256,7 +252,7 @@ absl::Status ControlPlane::Heartbeat(const wire::HeartbeatRequest& request,
   if (!answer.ok()) return Refuse(call, answer.status());
   GOSSAMER_RETURN_IF_ERROR(Save());
   Fill(*answer, response);
-  response.set_registered(static_cast<uint32_t>(fleet_->registered()));
+  response.set_registered(static_cast<uint32_t>(answer->registered));
   response.set_expected(static_cast<uint32_t>(fleet_->options().expected));
   Survey(request, response);
   return absl::OkStatus();
@@ -277,12 +273,11 @@ void ControlPlane::Survey(const wire::HeartbeatRequest& request,
   if (!task) return;
   // The address is the newest one of the other member.  If that one has gone
   // since, there is no task, and the turn ends by its limit.
-  for (const MemberRecord& m : fleet_->record().members) {
-    if (m.id != task->other) continue;
-    response.set_survey_number(task->number);
-    response.set_survey_peer(m.id.value);
-    response.set_survey_address(m.address);
-  }
+  const MemberRecord* m = FindMember(fleet_->record().members, task->other);
+  if (m == nullptr) return;
+  response.set_survey_number(task->number);
+  response.set_survey_peer(m->id.value);
+  response.set_survey_address(m->address);
 }
 
 absl::Status ControlPlane::CheckSurvey(

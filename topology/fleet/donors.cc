@@ -6,53 +6,67 @@
 #include "topology/fleet/protocol.h"
 
 namespace gossamer {
+namespace {
 
-std::vector<Member> Donors::Of(const MemberRecord& joiner,
-                               absl::Time now) const {
+std::vector<Member> At(
+    const absl::flat_hash_map<PeerId, std::vector<Member>>& map, PeerId id) {
+  const auto at = map.find(id);
+  return at == map.end() ? std::vector<Member>() : at->second;
+}
+
+}  // namespace
+
+std::vector<Member> Donors::Able(absl::Time now) const {
   std::vector<Member> able;
   // A member that leaves gives them, too, if no other one has any.
   for (const Standing standing : {Standing::kMember, Standing::kLeaving}) {
     if (!able.empty()) break;
     for (const MemberRecord& m : roster_.members()) {
       if (m.standing == standing && m.in_view && !m.finished &&
-          m.id != joiner.id && roster_.HasLease(m, now)) {
+          roster_.HasLease(m, now)) {
         able.push_back({.id = m.id, .address = m.address});
       }
     }
   }
-  if (able.empty()) return able;
-  // Different joiners ask different members.
-  std::rotate(
-      able.begin(),
-      able.begin() + static_cast<ptrdiff_t>(joiner.id.value % able.size()),
-      able.end());
-  if (able.size() > kMaxDonors) able.resize(kMaxDonors);
   return able;
 }
 
-std::vector<Member> Donors::JoinersOf(PeerId donor,
-                                      const std::vector<PeerId>& joining,
-                                      absl::Time now) const {
-  std::vector<Member> joiners;
+void Donors::Choose(const std::vector<PeerId>& joining, absl::Time now) {
+  donors_.clear();
+  joiners_.clear();
+  std::vector<const MemberRecord*> needy;
   for (const MemberRecord& m : roster_.members()) {
-    // A peer that has them and cannot be admitted yet takes no other's place.
-    if (!m.needs_parameters || m.in_view || roster_.live(m.id).ready ||
-        !roster_.HasLease(m, now)) {
-      continue;
-    }
-    if (m.standing != Standing::kMember &&
-        !std::ranges::binary_search(joining, m.id)) {
-      continue;
-    }
-    // The donors of a joiner are a function of the roster, so nothing has to be
-    // kept to name each side to the other.
-    const bool asked = std::ranges::any_of(
-        Of(m, now), [donor](const Member& d) { return d.id == donor; });
-    if (asked && joiners.size() < kMaxJoiners) {
-      joiners.push_back({.id = m.id, .address = m.address});
+    // Parameters of a peer that cannot be admitted yet would only grow old, and
+    // it would take another one's place.
+    if (m.needs_parameters && !m.in_view &&
+        (OfTheFleet(m) || std::ranges::binary_search(joining, m.id))) {
+      needy.push_back(&m);
     }
   }
-  return joiners;
+  if (needy.empty()) return;
+  const std::vector<Member> able = Able(now);
+  if (able.empty()) return;
+  for (const MemberRecord* m : needy) {
+    const size_t most = std::min<size_t>(kMaxDonors, able.size());
+    // Different joiners ask different members.
+    for (size_t i = 0; i < most; ++i) {
+      const Member& donor = able[(m->id.value + i) % able.size()];
+      donors_[m->id].push_back(donor);
+      std::vector<Member>& served = joiners_[donor.id];
+      if (!roster_.live(m->id).ready && roster_.HasLease(*m, now) &&
+          served.size() < kMaxJoiners) {
+        served.push_back({.id = m->id, .address = m->address});
+      }
+    }
+  }
+}
+
+std::vector<Member> Donors::Of(PeerId joiner) const {
+  return At(donors_, joiner);
+}
+
+std::vector<Member> Donors::JoinersOf(PeerId donor) const {
+  return At(joiners_, donor);
 }
 
 }  // namespace gossamer

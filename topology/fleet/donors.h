@@ -1,13 +1,14 @@
 // Chooses the members that give their parameters to peers that begin without
 // any.
 //
-// Keeps nothing.  Knows nothing of how parameters travel.
+// Knows nothing of how parameters travel.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_DONORS_H_
 #define GOSSAMER_TOPOLOGY_FLEET_DONORS_H_
 
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
 #include "algorithms/base/ids.h"
 #include "topology/fleet/roster.h"
@@ -15,20 +16,24 @@
 
 namespace gossamer {
 
+// The donors of every joiner, as they were last chosen.
 class Donors {
  public:
+  // `roster` outlives this object.
   explicit Donors(const Roster& roster) : roster_(roster) {}
 
+  // Chooses anew.  `joining`: the peers outside that the fleet can have, by id.
+  void Choose(const std::vector<PeerId>& joining, absl::Time now);
   // At most kMaxDonors members that have parameters for `joiner`.
-  std::vector<Member> Of(const MemberRecord& joiner, absl::Time now) const;
-  // At most kMaxJoiners peers that `donor` has parameters for; `joining`: those
-  // that the fleet can have, by id.
-  std::vector<Member> JoinersOf(PeerId donor,
-                                const std::vector<PeerId>& joining,
-                                absl::Time now) const;
+  std::vector<Member> Of(PeerId joiner) const;
+  // At most kMaxJoiners peers that `donor` has parameters for.
+  std::vector<Member> JoinersOf(PeerId donor) const;
 
  private:
+  std::vector<Member> Able(absl::Time now) const;
+
   const Roster& roster_;
+  absl::flat_hash_map<PeerId, std::vector<Member>> donors_, joiners_;
 };
 
 }  // namespace gossamer

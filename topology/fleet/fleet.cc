@@ -15,6 +15,11 @@
 namespace gossamer {
 namespace {
 
+// Decisions look at every member.  So many times in the interval of heartbeats
+// they are taken in a fleet of more members than that; the cost of a heartbeat
+// then does not grow with the fleet.  In smaller ones every heartbeat decides.
+constexpr size_t kDecisionsAnInterval = 16;
+
 // Limits on what a heartbeat may say, so that one peer can neither move rounds
 // out of the range of messages nor make a member's record grow.
 absl::Status CheckReport(const FleetHeartbeat& heartbeat) {
@@ -276,15 +281,28 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
       GOSSAMER_RETURN_IF_ERROR(RequestStop(now).status());
     }
   }
-  admission_.Settle(now);
-  // Behind Settle, which may just have admitted the member.
+  if (++undecided_ * kDecisionsAnInterval >= roster_.members().size()) {
+    Decide(now);
+  }
+  // Behind the decisions, which may just have admitted the member.
   GOSSAMER_RETURN_IF_ERROR(admission_.CheckAdmissible(member));
+  return Answer(heartbeat, now);
+}
+
+void Fleet::Decide(absl::Time now) {
+  undecided_ = 0;
+  admission_.Settle(now);
   removal_.EvictSilent(now);
   departures_.LetLeave(now);
   if (!stop_.proposed()) views_.AdaptOverlap();
   stop_.Advance(now);
   departures_.NoteGone(now);
-  return Answer(heartbeat, now);
+  const std::vector<uint64_t> rounds = progress_.Rounds();
+  outlook_ = {.fleet_round = progress_.FleetRound(now),
+              .second_round = rounds.size() > 1 ? rounds[1] : 0,
+              .fleet_busy = progress_.SlowestBusy(),
+              .registered = roster_.registered()};
+  donors_.Choose(admission_.Joining(now), now);
 }
 
 void Fleet::Learn(const FleetHeartbeat& heartbeat, MemberRecord& member,
@@ -301,22 +319,22 @@ void Fleet::Learn(const FleetHeartbeat& heartbeat, MemberRecord& member,
 
 FleetAnswer Fleet::Answer(const FleetHeartbeat& heartbeat, absl::Time now) {
   FleetAnswer answer;
-  answer.fleet_round = progress_.FleetRound(now);
-  const std::vector<uint64_t> rounds = progress_.Rounds();
-  if (rounds.size() > 1) answer.second_round = rounds[1];
-  answer.fleet_busy = progress_.SlowestBusy();
+  answer.fleet_round = outlook_.fleet_round;
+  answer.second_round = outlook_.second_round;
+  answer.fleet_busy = outlook_.fleet_busy;
+  answer.registered = outlook_.registered;
   const MemberRecord& member = *roster_.Find(heartbeat.peer_id);
   if (!OfTheFleet(member)) {
     AnswerOutside(member, now, answer);
     return answer;
   }
   if (admission_.EndedWithout(member, now)) answer.stop = stop_.Ended();
-  if (member.needs_parameters) answer.donors = donors_.Of(member, now);
+  if (member.needs_parameters) answer.donors = donors_.Of(member.id);
   // A stop is for those that train: a member that waits for parameters has no
   // round to stop at yet.
   if (roster_.TrainsHere(member)) answer.stop = stop_.state();
   if (!member.in_view) return answer;
-  answer.joiners = donors_.JoinersOf(member.id, admission_.Joining(now), now);
+  answer.joiners = donors_.JoinersOf(member.id);
   // A view is sent only until the member says that it knows it, so that most
   // answers are small.  The resume round is the one part that differs between
   // members.
@@ -336,11 +354,7 @@ void Fleet::AnswerOutside(const MemberRecord& m, absl::Time now,
     answer.stop = stop_.state();
   }
   if (m.standing == Standing::kJoining) {
-    // Parameters would only grow old until the fleet can have it.
-    if (m.needs_parameters &&
-        std::ranges::binary_search(admission_.Joining(now), m.id)) {
-      answer.donors = donors_.Of(m, now);
-    }
+    answer.donors = donors_.Of(m.id);
     return;
   }
   answer.outside = m.standing == Standing::kEvicted;
@@ -401,6 +415,11 @@ FleetSnapshot Fleet::Snapshot(absl::Time now) const {
     break;
   }
   return snapshot;
+}
+
+bool Fleet::Has(PeerId id) const {
+  const MemberRecord* member = roster_.Find(id);
+  return member != nullptr && InTheView(*member);
 }
 
 std::string Fleet::WhyEvicted(PeerId id) const {

@@ -8,6 +8,7 @@
 #ifndef GOSSAMER_TOPOLOGY_FLEET_FLEET_H_
 #define GOSSAMER_TOPOLOGY_FLEET_FLEET_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -93,8 +94,17 @@ class Fleet {
   }
   // Members, and peers that wait for the first view.
   int registered() const { return roster_.registered(); }
+  // The peer is a member that the present view has.
+  bool Has(PeerId id) const;
 
  private:
+  // The parts of an answer that are the same for all members.
+  struct Outlook {
+    uint64_t fleet_round = 0, second_round = 0;
+    double fleet_busy = 0;
+    int registered = 0;
+  };
+
   Fleet(FleetOptions options, FleetRecord record, absl::Time now);
   absl::Status CheckStored() const;
   absl::Status RegisterIncarnation(const Registration& r, PeerId id,
@@ -102,6 +112,9 @@ class Fleet {
   absl::Status CheckHeartbeat(const FleetHeartbeat& heartbeat) const;
   void Learn(const FleetHeartbeat& heartbeat, MemberRecord& member,
              absl::Time now);
+  // Takes the decisions that what was heard allows, and looks at the fleet that
+  // they leave.
+  void Decide(absl::Time now);
   FleetAnswer Answer(const FleetHeartbeat& heartbeat, absl::Time now);
   void AnswerOutside(const MemberRecord& m, absl::Time now,
                      FleetAnswer& answer);
@@ -121,6 +134,8 @@ class Fleet {
   Admission admission_;
   Donors donors_;
   Restoration restoration_;
+  Outlook outlook_;
+  size_t undecided_ = 0;  // heartbeats since the last decisions
 };
 
 }  // namespace gossamer

@@ -5,6 +5,7 @@
 #ifndef GOSSAMER_TOPOLOGY_FLEET_FLEET_RECORD_H_
 #define GOSSAMER_TOPOLOGY_FLEET_FLEET_RECORD_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -55,6 +56,12 @@ struct MemberRecord {
 // A member, also one that leaves.
 inline bool OfTheFleet(const MemberRecord& m) {
   return m.standing == Standing::kMember || m.standing == Standing::kLeaving;
+}
+// The member of `members`, which are in the order of their ids; nullptr: none.
+template <typename Members>
+auto* FindMember(Members& members, PeerId id) {
+  const auto at = std::ranges::lower_bound(members, id, {}, &MemberRecord::id);
+  return at != members.end() && at->id == id ? &*at : nullptr;
 }
 // `in_view` may still be true of a peer that has left.
 inline bool InTheView(const MemberRecord& m) {
@@ -164,6 +171,7 @@ struct FleetAnswer {
   uint64_t fleet_round = 0;
   uint64_t second_round = 0;  // the second largest; 0: there is one peer
   double fleet_busy = 0;      // seconds; 0: not known
+  int registered = 0;         // Fleet::registered
   StopState stop;
   // The peer is in no view: it is to register again after `wait`.
   bool outside = false;

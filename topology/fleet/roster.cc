@@ -29,17 +29,11 @@ Roster::Roster(RosterRecord& record, absl::Duration lease, absl::Time now)
 }
 
 MemberRecord* Roster::Find(PeerId id) {
-  for (MemberRecord& m : record_.members) {
-    if (m.id == id) return &m;
-  }
-  return nullptr;
+  return FindMember(record_.members, id);
 }
 
 const MemberRecord* Roster::Find(PeerId id) const {
-  for (const MemberRecord& m : record_.members) {
-    if (m.id == id) return &m;
-  }
-  return nullptr;
+  return FindMember(record_.members, id);
 }
 
 void Roster::Put(MemberRecord member) {

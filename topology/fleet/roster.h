@@ -8,9 +8,9 @@
 #define GOSSAMER_TOPOLOGY_FLEET_ROSTER_H_
 
 #include <cstdint>
-#include <map>
 #include <vector>
 
+#include "absl/container/node_hash_map.h"
 #include "absl/time/time.h"
 #include "algorithms/base/ids.h"
 #include "topology/fleet/fleet_record.h"
@@ -87,7 +87,8 @@ class Roster {
 
   RosterRecord& record_;
   const absl::Duration lease_;
-  std::map<PeerId, LiveMember> live_;
+  // Every decision looks every member up.
+  absl::node_hash_map<PeerId, LiveMember> live_;
   absl::Time started_, leases_from_;  // leases count from the latter on
   absl::Time ticked_ = absl::InfiniteFuture();
   uint64_t version_ = 1;

@@ -154,8 +154,8 @@ void Views::Restore(const View& view) {
 void Views::ReplaceForgotten(const View& known, const MemberRecord& member,
                              absl::Time now) {
   if (!assembled() || !OfTheFleet(member) || member.finished ||
-      !roster_.HeardAll(now) || known.generation >= record_.generation ||
-      !known.NewerThan(view())) {
+      known.generation >= record_.generation || !known.NewerThan(view()) ||
+      !roster_.HeardAll(now)) {
     return;
   }
   Renew();
