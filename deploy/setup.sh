@@ -34,7 +34,7 @@ done
 packages=(g++ cmake ninja-build ccache pkg-config python3-venv ca-certificates git
           libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev
           libhwy-dev libssl-dev libsqlite3-dev libpng-dev libjpeg62-turbo-dev libfreetype-dev libharfbuzz-dev libcairo2-dev
-          libeigen3-dev nlohmann-json3-dev libcli11-dev fonts-noto-color-emoji unicode-data)
+          libeigen3-dev libspectra-dev nlohmann-json3-dev libcli11-dev fonts-noto-color-emoji unicode-data)
 # Preset cuda builds gpu_kernels, which runs the kernels' tests on a GPU.
 [ $for_tests = 0 ] && [ $for_cuda = 0 ] || packages+=(libgtest-dev libgmock-dev libbenchmark-dev)
 [ $for_tests = 0 ] || packages+=(clang libclang-rt-14-dev iproute2 python3-dev e2fsprogs mount openssl

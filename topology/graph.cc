@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -101,23 +102,28 @@ Graph SwappedCirculant(int size, int degree, RngKey key) {
     if (degree % 2 == 1) Insert(i, (i + size / 2) % size, pairs);
   }
   std::vector<std::pair<int, int>> edges(pairs.begin(), pairs.end());
+  // Several look-ups a swap, and twenty swaps an edge.
+  absl::flat_hash_set<std::pair<int, int>> present(edges.begin(), edges.end());
+  const auto pair = [](int a, int b) {
+    return std::pair(std::min(a, b), std::max(a, b));
+  };
   const uint64_t n = edges.size();
   const uint64_t swaps = 20 * n;  // several per edge even when half are refused
   for (uint64_t s = 0; s < swaps; ++s) {
     auto& [a, b] = edges[key.Below(n, 3 * s)];
     auto& [c, d] = edges[key.Below(n, 3 * s + 1)];
     if (key.Bits(3 * s + 2) & 1) std::swap(c, d);
-    if (a == d || c == b || pairs.contains(std::minmax(a, d)) ||
-        pairs.contains(std::minmax(c, b))) {
+    if (a == d || c == b || present.contains(pair(a, d)) ||
+        present.contains(pair(c, b))) {
       continue;
     }
-    pairs.erase(std::minmax(a, b));
-    pairs.erase(std::minmax(c, d));
+    present.erase(pair(a, b));
+    present.erase(pair(c, d));
     std::swap(b, d);
-    Insert(a, b, pairs);
-    Insert(c, d, pairs);
+    present.insert(pair(a, b));
+    present.insert(pair(c, d));
   }
-  return FromPairs(size, pairs);
+  return FromPairs(size, Pairs(present.begin(), present.end()));
 }
 
 absl::StatusOr<Graph> RandomRegular(int size, int degree, uint64_t seed) {
@@ -144,6 +150,15 @@ absl::StatusOr<Graph> RandomRegular(int size, int degree, uint64_t seed) {
       "random-regular: no connected graph of degree %d on %d peers in %d "
       "draws; take a degree of at least 3",
       degree, size, kMaxDraws));
+}
+
+// The edges that a graph of that name has, or is expected to have.
+double EdgesOf(const ScheduleSpec& spec, int size) {
+  const double pairs = 0.5 * size * (size - 1.0);
+  if (spec.graph == "complete") return pairs;
+  if (spec.graph == "erdos-renyi") return pairs * spec.edge_probability;
+  if (spec.graph == "random-regular") return 0.5 * size * spec.degree;
+  return 0;  // all others have few
 }
 
 absl::StatusOr<Graph> ErdosRenyi(int size, double p, uint64_t seed) {
@@ -218,6 +233,12 @@ absl::StatusOr<Graph> MakeGraph(const ScheduleSpec& spec, int size,
         absl::StrFormat("a graph has 1 to %d peers, not %d", kMaxPeers, size));
   }
   const std::string& name = spec.graph;
+  if (const double edges = EdgesOf(spec, size); edges > kMaxEdges) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%s: %d peers would have %.0f edges, more than %d; take a graph with "
+        "fewer, such as random-regular of degree 4",
+        name, size, edges, kMaxEdges));
+  }
   if (name == "ring") return Ring(size);
   if (name == "torus") return Torus(size);
   if (name == "random-regular") {

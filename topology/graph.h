@@ -17,9 +17,10 @@
 
 namespace gossamer {
 
-// Views of more peers are refused: a matrix of this side is still analysed in
-// seconds and a view of it fits a message.
-inline constexpr int kMaxPeers = 1024;
+// Views of more peers are refused, and graphs of more edges: every peer keeps
+// both.
+inline constexpr int kMaxPeers = 16'384;
+inline constexpr int kMaxEdges = 1 << 20;
 
 // An edge by the ranks of its ends.
 struct GraphEdge {
@@ -45,7 +46,8 @@ struct Graph {
 //   complete, star (centre 0)
 //   hypercube, one-peer-exponential   rank - rank XOR 2^k; a power of two
 //   edge-list       spec.edges; see ParseEdgeList
-// kInvalidArgument names what cannot be, and what would do.
+// kInvalidArgument names what cannot be, and what would do; a graph of more
+// than kMaxEdges cannot.
 absl::StatusOr<Graph> MakeGraph(const ScheduleSpec& spec, int size,
                                 uint64_t seed);
 

@@ -1,6 +1,9 @@
 #include "topology/mixing_matrix.h"
 
+#include <Spectra/SymEigsSolver.h>
+
 #include <Eigen/Dense>
+#include <Eigen/Sparse>
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -21,6 +24,14 @@ constexpr int kEstimateRounds = 2000;
 // Rounds that are tried for one that has an edge, in a schedule that may draw
 // none.
 constexpr uint64_t kDrawsOfAnEdge = 64;
+// Of the iteration for large matrices: the size of its basis, its most
+// restarts, and the error of an eigenvalue.
+constexpr int kBasis = 40;
+constexpr int kRestarts = 1000;
+constexpr double kEigenvalueError = 1e-6;
+// A random vector of norm one has a hundredth of it in the direction of any
+// eigenvector: a product that leaves so little has no eigenvalue of note.
+constexpr double kNothing = 1e-9;
 
 Eigen::MatrixXd ToEigen(const MixingMatrix& w) {
   Eigen::MatrixXd e(w.size(), w.size());
@@ -28,6 +39,89 @@ Eigen::MatrixXd ToEigen(const MixingMatrix& w) {
     for (int j = 0; j < w.size(); ++j) e(i, j) = w(i, j);
   }
   return e;
+}
+
+Eigen::SparseMatrix<double> SparseOfRound(const MixingSchedule& schedule,
+                                          uint64_t round) {
+  std::vector<Eigen::Triplet<double>> entries;
+  for (int i = 0; i < schedule.size(); ++i) {
+    double kept = 1;
+    for (const Neighbor& n : schedule.Row(i, round).neighbors) {
+      entries.emplace_back(i, n.rank, n.weight);
+      kept -= n.weight;
+    }
+    entries.emplace_back(i, i, kept);
+  }
+  Eigen::SparseMatrix<double> w(schedule.size(), schedule.size());
+  w.setFromTriplets(entries.begin(), entries.end());
+  return w;
+}
+
+// The product of symmetric matrices, in the order in which they are applied, on
+// vectors whose mean is taken out; an operator of Spectra's solvers.
+class Disagreement {
+ public:
+  using Scalar = double;  // the solvers' name
+
+  explicit Disagreement(std::vector<const Eigen::SparseMatrix<double>*> factors)
+      : factors_(std::move(factors)) {}
+  Eigen::Index rows() const { return factors_[0]->rows(); }
+  Eigen::Index cols() const { return rows(); }
+  void perform_op(const double* in, double* out) const {
+    Eigen::VectorXd x = Eigen::Map<const Eigen::VectorXd>(in, rows());
+    x.array() -= x.mean();
+    for (const auto* w : factors_) x = (*w * x).eval();
+    x.array() -= x.mean();
+    Eigen::Map<Eigen::VectorXd>(out, rows()) = x;
+  }
+
+ private:
+  std::vector<const Eigen::SparseMatrix<double>*> factors_;
+};
+
+// The eigenvalue at one end of the spectrum of `product`, which is symmetric,
+// or `bound` of it if the iteration does not converge.
+double EigenvalueAt(Spectra::SortRule end, Disagreement product, double bound) {
+  // The solver divides by what the product leaves of a vector: nothing where a
+  // period averages exactly.
+  const Eigen::VectorXd x =
+      Eigen::VectorXd::Random(product.rows()).normalized();
+  Eigen::VectorXd left(product.rows());
+  product.perform_op(x.data(), left.data());
+  if (left.norm() < kNothing) return 0;
+  Spectra::SymEigsSolver<Disagreement> solver(product, 1, kBasis);
+  solver.init();
+  solver.compute(end, kRestarts, kEigenvalueError);
+  return solver.info() == Spectra::CompInfo::Successful
+             ? solver.eigenvalues()[0]
+             : bound;
+}
+
+// The second and the last eigenvalue of W of one round.
+std::pair<double, double> EndsOfSpectrum(const MixingSchedule& schedule,
+                                         uint64_t round) {
+  if (schedule.size() <= kMostDense) {
+    const MixingReport report = Analyze(MatrixOfRound(schedule, round));
+    return {report.eigenvalues[schedule.size() > 1 ? 1 : 0],
+            report.eigenvalues.back()};
+  }
+  const Eigen::SparseMatrix<double> w = SparseOfRound(schedule, round);
+  const Disagreement one({&w});
+  return {EigenvalueAt(Spectra::SortRule::LargestAlge, one, 1),
+          EigenvalueAt(Spectra::SortRule::SmallestAlge, one, -1)};
+}
+
+// The largest eigenvalue of P'P - J of P = W_T ... W_1, without a dense matrix.
+double SquaredNormOfPeriod(const MixingSchedule& schedule) {
+  std::vector<Eigen::SparseMatrix<double>> rounds;
+  for (uint64_t k = 1; k <= schedule.period(); ++k) {
+    rounds.push_back(SparseOfRound(schedule, k));
+  }
+  std::vector<const Eigen::SparseMatrix<double>*> factors;
+  for (const auto& w : rounds) factors.push_back(&w);
+  for (size_t k = rounds.size(); k-- > 0;) factors.push_back(&rounds[k]);
+  return EigenvalueAt(Spectra::SortRule::LargestAlge,
+                      Disagreement(std::move(factors)), 1);
 }
 
 absl::Status CheckRowSums(const std::vector<MixingRow>& rows) {
@@ -50,6 +144,12 @@ absl::Status CheckRowSums(const std::vector<MixingRow>& rows) {
 double PeriodContraction(const MixingSchedule& schedule) {
   const int m = schedule.size();
   const uint64_t period = schedule.period();
+  if (m > kMostDense) {
+    const double norm2 = SquaredNormOfPeriod(schedule);
+    // The error of an exact average, as below.
+    if (norm2 < kEigenvalueError) return 0;
+    return std::pow(norm2, 1.0 / static_cast<double>(period));
+  }
   Eigen::MatrixXd product = Eigen::MatrixXd::Identity(m, m);
   for (uint64_t k = 1; k <= period; ++k) {
     product = (ToEigen(MatrixOfRound(schedule, k)) * product).eval();
@@ -172,8 +272,7 @@ double StableStepSize(const MixingSchedule& schedule, int age) {
   // A drawn round may have no edge at all; the next will do as well.
   const uint64_t most = schedule.period() > 0 ? rounds : kDrawsOfAnEdge;
   for (uint64_t k = 1; k <= most && (k <= rounds || largest == 0); ++k) {
-    const MixingReport report = Analyze(MatrixOfRound(schedule, k));
-    largest = std::max(largest, 1 - report.eigenvalues.back());
+    largest = std::max(largest, 1 - EndsOfSpectrum(schedule, k).second);
   }
   if (largest == 0) return std::numeric_limits<double>::infinity();
   // The bound in the header; age 0 gives 2 / largest, the bound of mixing
@@ -192,12 +291,12 @@ std::vector<double> ChebyshevWeights(double rho, int rounds) {
 }
 
 double ContractionOfNorm(const MixingSchedule& schedule, double gamma) {
-  const MixingReport report = Analyze(MatrixOfRound(schedule, 1));
-  double rho = 0;
-  for (size_t i = 1; i < report.eigenvalues.size(); ++i) {
-    rho = std::max(rho, std::abs(1 - gamma * (1 - report.eigenvalues[i])));
-  }
-  return rho;
+  if (schedule.size() == 1) return 0;
+  // A function that is linear before its absolute value is taken is largest at
+  // an end.
+  const auto [second, last] = EndsOfSpectrum(schedule, 1);
+  return std::max(std::abs(1 - gamma * (1 - second)),
+                  std::abs(1 - gamma * (1 - last)));
 }
 
 Contraction EstimateContraction(const MixingSchedule& schedule,

@@ -1,7 +1,8 @@
 // The doubly stochastic matrix W of a graph or round, and how well it mixes.
 //
-// Dense, for checks, reports and pictures; peers use rows
-// (mixing_schedule.h).  Knows nothing of peers or messages.
+// Dense up to kMostDense peers, for checks, reports and pictures, and by an
+// iteration beyond; peers use rows (mixing_schedule.h).  Knows nothing of peers
+// or messages.
 
 #ifndef GOSSAMER_TOPOLOGY_MIXING_MATRIX_H_
 #define GOSSAMER_TOPOLOGY_MIXING_MATRIX_H_
@@ -17,6 +18,9 @@
 #include "topology/mixing_schedule.h"
 
 namespace gossamer {
+
+// A dense matrix of this side is analysed in seconds.
+inline constexpr int kMostDense = 1024;
 
 // Square, row-major.
 class MixingMatrix {
@@ -67,7 +71,8 @@ MixingReport Analyze(const MixingMatrix& w);
 
 // How a schedule contracts the mean-square consensus error per round, in the
 // worst direction: rho^2 of a fixed W; ||W_T ... W_1 - J||^(2/T) of a periodic
-// schedule; the largest eigenvalue of E[W'W] - J of a random one.
+// schedule; the largest eigenvalue of E[W'W] - J of a random one.  Beyond
+// kMostDense peers eigenvalues are right to a millionth.
 struct Contraction {
   double factor = 0;          // of the squared error, per round
   double standard_error = 0;  // 0 unless estimated

@@ -51,7 +51,7 @@ struct View {
   uint64_t epoch = 0;       // 0: no view yet
   // Adopted at this round's boundary; a peer without a view adopts at once.
   uint64_t from_round = 1;
-  std::vector<Member> members;  // by rank
+  std::vector<Member> members;  // by rank, which is the order of ids
   // Not members, but not gone yet.  A peer in neither list is gone: what was
   // under way with it is given up.
   std::vector<Departure> departures;
@@ -66,10 +66,9 @@ struct View {
   uint64_t resume_round = 0;
 
   std::optional<int> RankOf(PeerId id) const {
-    for (size_t r = 0; r < members.size(); ++r) {
-      if (members[r].id == id) return static_cast<int>(r);
-    }
-    return std::nullopt;
+    const auto at = std::ranges::lower_bound(members, id, {}, &Member::id);
+    if (at == members.end() || at->id != id) return std::nullopt;
+    return static_cast<int>(at - members.begin());
   }
   std::optional<uint64_t> DepartureOf(PeerId id) const {
     for (const Departure& d : departures) {

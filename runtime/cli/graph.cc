@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -29,11 +30,12 @@ constexpr char kExamples[] = R"(examples:
 
 JSON keys: graph, peers, round, edges, least_degree,
 most_degree, row_sum_error, column_sum_error, symmetry_error, smallest_entry,
-spectral_gap (of this round's matrix), schedule_gap (of a fixed matrix that
-contracts as fast as the schedule), contraction (of the squared distance to
-consensus, per round, expected), contraction_standard_error,
-contraction_estimated (by Monte-Carlo), rounds_to_tenth (of the squared
-distance; null if it never gets there), picture (path or null).)";
+spectral_gap (of this round's matrix; these five are null with more than 1024
+peers), schedule_gap (of a fixed matrix that contracts as fast as the schedule),
+contraction (of the squared distance to consensus, per round, expected),
+contraction_standard_error, contraction_estimated (by Monte-Carlo),
+rounds_to_tenth (of the squared distance; null if it never gets there), picture
+(path or null).)";
 
 struct Options {
   ScheduleSpec spec;
@@ -45,9 +47,9 @@ struct Options {
 };
 
 struct Answer {
-  GraphLayout layout;
-  MixingReport report;
+  std::optional<MixingReport> report;  // up to kMostDense peers
   Contraction contraction;
+  size_t edges = 0;
   int least_degree = 0;
   int most_degree = 0;
 
@@ -65,25 +67,32 @@ absl::StatusOr<Answer> Analyze(const Options& options) {
   GOSSAMER_ASSIGN_OR_RETURN(
       const std::unique_ptr<MixingSchedule> schedule,
       MakeSchedule(options.spec, options.peers, options.seed));
-  const MixingMatrix w = MatrixOfRound(*schedule, options.round);
-  GOSSAMER_RETURN_IF_ERROR(CheckMixingMatrix(w));
-  // A matrix of one round says little of a graph that changes: the gap is then
-  // that of the expected contraction.  Its peers are drawn on a circle: no
-  // shape suits the edges of all rounds.
-  const bool changes = ChangesByRound(options.spec.graph);
-  Answer answer{.layout = LayOut(changes ? "ring" : options.spec.graph, w),
-                .report = Analyze(w),
-                .contraction = ExpectedContraction(*schedule)};
+  Answer answer{.report = {}, .contraction = ExpectedContraction(*schedule)};
   answer.least_degree = options.peers;
   for (int rank = 0; rank < options.peers; ++rank) {
     const int degree =
         static_cast<int>(schedule->Row(rank, options.round).neighbors.size());
     answer.least_degree = std::min(answer.least_degree, degree);
     answer.most_degree = std::max(answer.most_degree, degree);
+    answer.edges += static_cast<size_t>(degree);
   }
+  answer.edges /= 2;  // each was counted at both ends
+  if (options.peers > kMostDense) {
+    if (options.out.empty()) return answer;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--out: a picture has at most ", kMostDense,
+        " peers; leave it out for the numbers, or draw a smaller graph"));
+  }
+  const MixingMatrix w = MatrixOfRound(*schedule, options.round);
+  GOSSAMER_RETURN_IF_ERROR(CheckMixingMatrix(w));
+  answer.report = Analyze(w);
+  // A matrix of one round says little of a graph that changes: the gap is then
+  // that of the expected contraction.  Its peers are drawn on a circle: no
+  // shape suits the edges of all rounds.
+  const bool changes = ChangesByRound(options.spec.graph);
   if (!options.out.empty()) {
     GOSSAMER_RETURN_IF_ERROR(DrawMixing(
-        w, answer.layout,
+        w, LayOut(changes ? "ring" : options.spec.graph, w),
         absl::StrFormat("%s of %d%s, gap %.3g", options.spec.graph,
                         options.peers,
                         changes ? absl::StrCat(", round ", options.round) : "",
@@ -94,16 +103,17 @@ absl::StatusOr<Answer> Analyze(const Options& options) {
 }
 
 void PrintText(const Options& options, const Answer& a) {
-  const MixingReport& r = a.report;
   const bool changes = ChangesByRound(options.spec.graph);
   absl::PrintF("graph         %s of %d peers, %d edges, degrees %d to %d%s\n",
-               options.spec.graph, options.peers, a.layout.edges.size(),
-               a.least_degree, a.most_degree,
+               options.spec.graph, options.peers, a.edges, a.least_degree,
+               a.most_degree,
                changes ? absl::StrCat(" in round ", options.round) : "");
-  absl::PrintF(
-      "W             row and column sums within %.1e of 1, symmetric "
-      "within %.1e\n",
-      std::max(r.row_sum_error, r.column_sum_error), r.symmetry_error);
+  if (const auto& r = a.report) {
+    absl::PrintF(
+        "W             row and column sums within %.1e of 1, symmetric "
+        "within %.1e\n",
+        std::max(r->row_sum_error, r->column_sum_error), r->symmetry_error);
+  }
   // The matrix of one round of disjoint pairs has no gap of its own.
   absl::PrintF("spectral gap  %.6g%s\n", a.contraction.gap(),
                changes ? ", of a fixed W that contracts as fast" : "");
@@ -118,17 +128,20 @@ void PrintText(const Options& options, const Answer& a) {
 
 void PrintJson(const Options& options, const Answer& a) {
   const double tenth = a.RoundsToTenth();
+  const auto of_matrix = [&a](double MixingReport::*number) {
+    return a.report ? Json((*a.report).*number) : Json();
+  };
   Json json = {{"graph", options.spec.graph},
                {"peers", options.peers},
                {"round", options.round},
-               {"edges", a.layout.edges.size()},
+               {"edges", a.edges},
                {"least_degree", a.least_degree},
                {"most_degree", a.most_degree},
-               {"row_sum_error", a.report.row_sum_error},
-               {"column_sum_error", a.report.column_sum_error},
-               {"symmetry_error", a.report.symmetry_error},
-               {"smallest_entry", a.report.smallest_entry},
-               {"spectral_gap", a.report.spectral_gap},
+               {"row_sum_error", of_matrix(&MixingReport::row_sum_error)},
+               {"column_sum_error", of_matrix(&MixingReport::column_sum_error)},
+               {"symmetry_error", of_matrix(&MixingReport::symmetry_error)},
+               {"smallest_entry", of_matrix(&MixingReport::smallest_entry)},
+               {"spectral_gap", of_matrix(&MixingReport::spectral_gap)},
                {"schedule_gap", a.contraction.gap()},
                {"contraction", a.contraction.factor},
                {"contraction_standard_error", a.contraction.standard_error},

@@ -8,7 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/rng.h"
 #include "algorithms/base/seeded_bug.h"
+#include "algorithms/base/status_macros.h"
 #include "topology/fleet/protocol.h"
+#include "topology/fleet/view_change.h"
 #include "topology/fleet/view_message.h"
 
 namespace gossamer {
@@ -331,27 +333,31 @@ void TopologyClient::Learn(const wire::HeartbeatResponse& response) {
     wait_ = std::clamp(absl::Seconds(response.wait_seconds()),
                        absl::ZeroDuration(), kLongestWait);
   }
-  if (response.has_view()) {
-    absl::StatusOr<View> view = FromMessage(response.view());
-    if (view.ok() && options_.check_view) {
-      const absl::Status believed = options_.check_view(response.view());
-      if (!believed.ok()) view = believed;
-    }
+  if (response.has_view() || response.has_view_change()) {
+    const absl::Status taken =
+        response.has_view()
+            ? TakeView(response.view())
+            : TakeView(Apply(view_reported_, response.view_change()));
     // A refused view changes nothing: the last one stays, as without a service.
-    if (!view.ok() && on_view_refused_) on_view_refused_(view.status());
-    // An answer that was delayed, or comes from a service with an old disk,
-    // must not bring an earlier view back.
-    if (view.ok() && view->run_id == options_.run_id &&
-        view->NewerThan(view_) &&
-        (view->RankOf(options_.peer_id) ||
-         view->DepartureOf(options_.peer_id))) {
-      view_ = *std::move(view);
-      // The view is kept as received, with its signature: only the service can
-      // make another.
-      view_reported_ = response.view();
-    }
+    if (!taken.ok() && on_view_refused_) on_view_refused_(taken);
   }
   observers_.Notify();
+}
+
+absl::Status TopologyClient::TakeView(absl::StatusOr<wire::ViewMessage> told) {
+  GOSSAMER_RETURN_IF_ERROR(told.status());
+  GOSSAMER_ASSIGN_OR_RETURN(View view, FromMessage(*told));
+  if (options_.check_view) GOSSAMER_RETURN_IF_ERROR(options_.check_view(*told));
+  // An answer that was delayed, or comes from a service with an old disk, must
+  // not bring an earlier view back.
+  if (view.run_id == options_.run_id && view.NewerThan(view_) &&
+      (view.RankOf(options_.peer_id) || view.DepartureOf(options_.peer_id))) {
+    view_ = std::move(view);
+    // The view is kept as told, with its signature: only the service can make
+    // another.
+    view_reported_ = *std::move(told);
+  }
+  return absl::OkStatus();
 }
 
 absl::Duration TopologyClient::Interval() const {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "algorithms/base/ids.h"
 #include "proto/topology.pb.h"
@@ -48,7 +49,7 @@ struct TopologyClientOptions {
   PeerId peer_id;  // 0: the service assigns one
   // A number above 0 that differs between any two incarnations of a peer.
   uint64_t boot_id = 0;
-  std::string address;  // host:port that neighbours dial
+  std::string address;      // host:port that neighbours dial
   std::string device = {};  // Member::device
   uint64_t layout_fingerprint = 0;
   std::string layout = {};    // ParameterLayout::Text()
@@ -148,6 +149,9 @@ class TopologyClient final : public Membership {
   void OnHeartbeat(const absl::Status& status,
                    const wire::HeartbeatResponse& response, bool finished);
   void Learn(const wire::HeartbeatResponse& response);
+  // Goes on by the view if it is newer and has this peer; returns why it cannot
+  // be believed.
+  absl::Status TakeView(absl::StatusOr<wire::ViewMessage> told);
   wire::HeartbeatRequest MakeHeartbeat() const;
   void Send();
   void SendAt(absl::Time when);
@@ -186,7 +190,7 @@ class TopologyClient final : public Membership {
   absl::Duration heartbeat_ = absl::Seconds(1);
 
   View view_;
-  wire::ViewMessage view_reported_;  // the view as received, to hand it back
+  wire::ViewMessage view_reported_;  // the view as told, to hand it back
   std::optional<uint64_t> fleet_round_, second_round_;
   std::optional<double> fleet_busy_;
   StopState stop_;

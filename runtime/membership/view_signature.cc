@@ -33,11 +33,11 @@ std::string SignedPart(wire::ViewMessage view) {
 
 }  // namespace
 
-absl::Status SignView(CertificateFolder& service, wire::ViewMessage* view) {
+absl::Status Sign(CertificateFolder& service, wire::ViewMessage& view) {
   GOSSAMER_ASSIGN_OR_RETURN(CertificateFolder::Signature signature,
-                            service.Sign(kContext, SignedPart(*view)));
-  view->set_signature(std::move(signature.bytes));
-  view->set_certificate(std::move(signature.certificate));
+                            service.Sign(kContext, SignedPart(view)));
+  view.set_signature(std::move(signature.bytes));
+  view.set_certificate(std::move(signature.certificate));
   return absl::OkStatus();
 }
 

@@ -14,7 +14,7 @@
 namespace gossamer {
 
 // Signs `view`.  Returns the errors of CertificateFolder::Sign.
-absl::Status SignView(CertificateFolder& service, wire::ViewMessage* view);
+absl::Status Sign(CertificateFolder& service, wire::ViewMessage& view);
 
 // Returns kUnauthenticated unless the topology service of this run signed
 // `view` as it is.

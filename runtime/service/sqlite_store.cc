@@ -278,12 +278,22 @@ absl::StatusOr<std::optional<FleetRecord>> SqliteStore::Load() {
 
 absl::Status SqliteStore::WriteMembers(const FleetRecord& record) {
   sqlite3* db = db_.get();
-  // All rows are written anew: a fleet has at most 1,024 members, and one
-  // transaction holds them.
-  GOSSAMER_RETURN_IF_ERROR(Execute(db, path_, "DELETE FROM member"));
+  if (!written_) {
+    GOSSAMER_RETURN_IF_ERROR(Execute(db, path_, "DELETE FROM member"));
+    written_.emplace();
+  }
+  for (const MemberRecord& m : *written_) {
+    if (FindMember(record.members, m.id) != nullptr) continue;
+    Statement gone(db, "DELETE FROM member WHERE id = ?");
+    gone.Number(m.id.value);
+    if (gone.Step() != SQLITE_DONE) return Failure(db, path_, "cannot write");
+  }
   for (const MemberRecord& m : record.members) {
+    const MemberRecord* old = FindMember(*written_, m.id);
+    if (old != nullptr && *old == m) continue;
     Statement insert(db,
-                     "INSERT INTO member VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+                     "INSERT OR REPLACE INTO member"
+                     " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
     insert.Number(m.id.value)
         .Number(m.boot_id)
         .Text(m.address)
@@ -336,10 +346,14 @@ absl::Status SqliteStore::Save(const FleetRecord& record) {
   GOSSAMER_RETURN_IF_ERROR(Execute(db, path_, "BEGIN"));
   absl::Status written = write();
   if (written.ok()) written = Execute(db, path_, "COMMIT");
-  if (!written.ok()) {
-    // The file has the record before; the error that matters is the first one.
-    sqlite3_exec(db, "ROLLBACK", nullptr, nullptr, nullptr);
+  if (written.ok()) {
+    written_ = record.members;
+    return absl::OkStatus();
   }
+  // The file has the record before, or after a failed commit either of the two.
+  // The error that matters is the first one.
+  written_.reset();
+  sqlite3_exec(db, "ROLLBACK", nullptr, nullptr, nullptr);
   return written;
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -42,10 +43,13 @@ class SqliteStore final : public Store {
   absl::Status Prepare();
   // Appends all members to record.members, or returns an error.
   absl::Status ReadMembers(FleetRecord& record);
+  // Writes the rows that differ from those of `written_`.
   absl::Status WriteMembers(const FleetRecord& record);
 
   std::unique_ptr<sqlite3, Close> db_;
   std::string path_;
+  // The members whose rows are in the file; none: the file may have others.
+  std::optional<std::vector<MemberRecord>> written_;
 };
 
 }  // namespace gossamer

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -79,7 +78,11 @@ absl::Status TopologyService::TakeOver() {
       ControlPlane::Create(
           options_, std::move(stored),
           [this](const FleetRecord& record) { return store_->Save(record); },
-          clock_, log_, events_));
+          clock_, log_, events_,
+          certificates_ == nullptr
+              ? SignView()
+              : [this](wire::ViewMessage&
+                           view) { return Sign(*certificates_, view); }));
   MutexLock lock(&mu_);
   if (!stands_by_.ok()) events_->Report("active", "this instance serves now");
   stands_by_ = absl::OkStatus();
@@ -208,18 +211,6 @@ void TopologyService::ReportUnauthenticated() {
                            "which nobody had proved to be of the run");
 }
 
-// Signs the parts of an answer that are believed whoever passes them on: views,
-// which peers hand back to a service with an old disk.
-template <typename Response>
-absl::Status TopologyService::Seal(Response& response) const {
-  if constexpr (std::is_same_v<Response, wire::HeartbeatResponse>) {
-    if (certificates_ != nullptr && response.has_view()) {
-      return SignView(*certificates_, response.mutable_view());
-    }
-  }
-  return absl::OkStatus();
-}
-
 template <typename Request, typename Response>
 grpc::ServerUnaryReactor* TopologyService::Answer(
     grpc::CallbackServerContext* context, Call call, PeerId claimed,
@@ -244,7 +235,6 @@ grpc::ServerUnaryReactor* TopologyService::Answer(
     // that peer.
     if (status.ok() || !caller.ok()) NoteSerial(*context, caller);
     if (status.ok()) status = (plane_.get()->*answer)(request, response);
-    if (status.ok()) status = Seal(response);
     // The lease is looked at last: if it holds now, no other instance has
     // decided anything before this answer.
     const absl::Status held = stands_by_.ok() ? store_->Held() : stands_by_;

@@ -83,8 +83,6 @@ class TopologyService final : public wire::Topology::CallbackService {
       grpc::CallbackServerContext* context, Call call, PeerId claimed,
       absl::Status (ControlPlane::*answer)(const Request&, Response&),
       const Request& request, Response& response) ABSL_LOCKS_EXCLUDED(mu_);
-  template <typename Response>
-  absl::Status Seal(Response& response) const;
   // Returns OK if the caller may make this call, and logs a refusal.
   absl::Status Admit(const grpc::CallbackServerContext& context,
                      const absl::StatusOr<Certificate>& caller, Call call,

@@ -95,6 +95,7 @@ BENCHMARK(BM_Heartbeat)
     ->Arg(16)
     ->Arg(128)
     ->Arg(1024)
+    ->Arg(10000)
     ->Unit(benchmark::kMicrosecond);
 
 }  // namespace

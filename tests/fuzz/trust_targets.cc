@@ -70,7 +70,7 @@ void SignedView(Bytes input) {
   wire::ViewMessage view;
   if (!ParseMessage(in.Rest(), view)) return;
   Require(!CheckView(*run.peer, view).ok(), "nobody has its key");
-  if (!SignView(*run.service, &view).ok()) return;
+  if (!Sign(*run.service, view).ok()) return;
   Require(CheckView(*run.peer, view).ok() == (view.run_id() == "run"),
           "what the service signs is of its run, and believed");
   std::string bytes = view.SerializeAsString();

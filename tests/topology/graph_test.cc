@@ -145,7 +145,18 @@ TEST(GraphTest, HypercubeNeedsAPowerOfTwo) {
 TEST(GraphTest, UnknownNamesAndSizesAreRefused) {
   EXPECT_THAT(Refusal(Named("rign"), 4), HasSubstr("\"rign\""));
   EXPECT_THAT(Refusal(Named("ring"), 0), HasSubstr("not 0"));
-  EXPECT_THAT(Refusal(Named("ring"), kMaxPeers + 1), HasSubstr("1 to 1024"));
+  EXPECT_THAT(Refusal(Named("ring"), kMaxPeers + 1), HasSubstr("1 to 16384"));
+}
+
+TEST(GraphTest, LargeOnesHaveABoundOnTheirEdges) {
+  EXPECT_EQ(Make(Named("complete"), 1024).edges.size(), 523'776u);
+  EXPECT_THAT(Refusal(Named("complete"), 2000), HasSubstr("1999000 edges"));
+  ScheduleSpec spec = Named("random-regular");
+  spec.degree = 4;
+  const Graph graph = Make(spec, 10'000, 1);
+  EXPECT_THAT(Degrees(graph), Each(4));
+  spec.degree = 300;
+  EXPECT_THAT(Refusal(spec, 10'000), HasSubstr("random-regular of degree 4"));
 }
 
 TEST(EdgeListTest, ReadsWeightsAndAnySeparator) {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <memory>
 #include <numbers>
 #include <string>
 #include <vector>
@@ -192,6 +193,45 @@ double AfterDelayedMixing(const MixingSchedule& schedule, int age,
     after += x.back()[i] * x.back()[i];
   }
   return std::sqrt(after / before);
+}
+
+std::unique_ptr<MixingSchedule> Schedule(const std::string& graph, int size) {
+  ScheduleSpec spec;
+  spec.graph = graph;
+  spec.degree = 4;
+  return *MakeSchedule(spec, size, 1);
+}
+
+// Beyond kMostDense peers, by iteration.
+TEST(ContractionTest, LargeGraphsHaveTheirKnownEigenvalues) {
+  // A torus has the eigenvalues (1 + 2 cos(2 pi a / 50) + 2 cos(2 pi b / 50))
+  // / 5.
+  const auto torus = Schedule("torus", 50 * 50);
+  const double second = (3 + 2 * std::cos(2 * std::numbers::pi / 50)) / 5;
+  EXPECT_NEAR(ExpectedContraction(*torus).factor, second * second, 1e-5);
+  EXPECT_NEAR(StableStepSize(*torus, 0), 2 / (1 + 0.6), 1e-4);
+  EXPECT_NEAR(ContractionOfNorm(*torus, 0.5), (1 + second) / 2, 1e-5);
+  const auto cube = Schedule("hypercube", 1 << 14);
+  EXPECT_NEAR(ExpectedContraction(*cube).gap(), 2.0 / 15, 1e-5);
+  EXPECT_EQ(
+      ExpectedContraction(*Schedule("one-peer-exponential", 1 << 14)).factor,
+      0);
+  // A random graph of degree 4 comes close to the best that there is
+  // (Friedman, 2008): a second eigenvalue of 2 sqrt(3) of its adjacency.
+  const auto random = Schedule("random-regular", 10'000);
+  const double best = (1 + 2 * std::sqrt(3.0)) / 5;
+  EXPECT_NEAR(std::sqrt(ExpectedContraction(*random).factor), best, 2e-3);
+}
+
+TEST(ContractionTest, IterationAndDenseMatrixAgree) {
+  // A matrix of twice kMostDense peers, in two halves that never meet, would
+  // have the eigenvalues of one half; a ring of 1,024 and one of 1,026 are
+  // nearly alike.
+  for (const std::string graph : {"torus", "ring"}) {
+    EXPECT_NEAR(StableStepSize(*Schedule(graph, 1024), 0),
+                StableStepSize(*Schedule(graph, 1026), 0), 1e-2)
+        << graph;
+  }
 }
 
 TEST(StableStepSizeTest, SeparatesDecayFromGrowth) {

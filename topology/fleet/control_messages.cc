@@ -117,7 +117,6 @@ absl::StatusOr<FleetHeartbeat> HeartbeatOf(
 }
 
 void Fill(const FleetAnswer& answer, wire::HeartbeatResponse& response) {
-  if (answer.view) *response.mutable_view() = ToMessage(*answer.view);
   response.set_fleet_round(answer.fleet_round);
   response.set_second_round(answer.second_round);
   response.set_fleet_busy_seconds(answer.fleet_busy);

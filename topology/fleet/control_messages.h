@@ -15,6 +15,7 @@ Registration RegistrationOf(const wire::RegisterRequest& request);
 // kInvalidArgument: a field is not what it is said to be.
 absl::StatusOr<FleetHeartbeat> HeartbeatOf(
     const wire::HeartbeatRequest& request);
+// All but the view (view_answers.h).
 void Fill(const FleetAnswer& answer, wire::HeartbeatResponse& response);
 void Fill(const FleetPeer& peer, wire::PeerStatus& status);
 

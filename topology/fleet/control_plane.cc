@@ -12,7 +12,6 @@
 #include "algorithms/base/status_macros.h"
 #include "topology/fleet/control_messages.h"
 #include "topology/fleet/protocol.h"
-#include "topology/fleet/view_message.h"
 
 namespace gossamer {
 namespace {
@@ -45,25 +44,27 @@ void CutLosses(wire::PeerStatus& status) {
 
 ControlPlane::ControlPlane(std::unique_ptr<Fleet> fleet, SaveRecord save,
                            Clock clock, Log log,
-                           std::shared_ptr<ServiceEvents> events)
+                           std::shared_ptr<ServiceEvents> events, SignView sign)
     : clock_(std::move(clock)),
       log_(std::move(log)),
       save_(std::move(save)),
       fleet_(std::move(fleet)),
       survey_(kTurnLimit),
+      view_answers_(std::move(sign)),
       saved_(fleet_->record()),
       events_(events ? events : std::make_shared<ServiceEvents>(log_)) {}
 
 absl::StatusOr<std::unique_ptr<ControlPlane>> ControlPlane::Create(
     FleetOptions options, std::optional<FleetRecord> stored, SaveRecord save,
-    Clock clock, Log log, std::shared_ptr<ServiceEvents> events) {
+    Clock clock, Log log, std::shared_ptr<ServiceEvents> events,
+    SignView sign) {
   const bool resumed = stored && stored->view.epoch != 0;
   GOSSAMER_ASSIGN_OR_RETURN(
       std::unique_ptr<Fleet> fleet,
       Fleet::Create(std::move(options), std::move(stored), clock()));
   std::unique_ptr<ControlPlane> plane(
       new ControlPlane(std::move(fleet), std::move(save), std::move(clock),
-                       std::move(log), std::move(events)));
+                       std::move(log), std::move(events), std::move(sign)));
   if (resumed) {
     plane->log_(absl::StrFormat(
         "resumed from the stored state: view %d of %d peers",
@@ -252,6 +253,10 @@ absl::Status ControlPlane::Heartbeat(const wire::HeartbeatRequest& request,
   if (!answer.ok()) return Refuse(call, answer.status());
   GOSSAMER_RETURN_IF_ERROR(Save());
   Fill(*answer, response);
+  if (answer->view != nullptr) {
+    GOSSAMER_RETURN_IF_ERROR(
+        view_answers_.Fill(answer->view, request, clock_(), response));
+  }
   response.set_registered(static_cast<uint32_t>(answer->registered));
   response.set_expected(static_cast<uint32_t>(fleet_->options().expected));
   Survey(request, response);

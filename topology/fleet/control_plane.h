@@ -23,6 +23,7 @@
 #include "topology/fleet/fleet.h"
 #include "topology/fleet/link_survey.h"
 #include "topology/fleet/service_event.h"
+#include "topology/fleet/view_answers.h"
 
 namespace gossamer {
 
@@ -36,10 +37,13 @@ class ControlPlane {
 
   // Takes up the record that an earlier incarnation has `stored`.  `log` gets a
   // line for people per event that changes the fleet; `events`, or without them
-  // `log`, what is refused or fails.  Errors: of Fleet::Create and of `save`.
+  // `log`, what is refused or fails.  `sign` signs the views of answers, which
+  // are believed whoever passes them on.  Errors: of Fleet::Create and of
+  // `save`.
   static absl::StatusOr<std::unique_ptr<ControlPlane>> Create(
       FleetOptions options, std::optional<FleetRecord> stored, SaveRecord save,
-      Clock clock, Log log, std::shared_ptr<ServiceEvents> events = nullptr);
+      Clock clock, Log log, std::shared_ptr<ServiceEvents> events = nullptr,
+      SignView sign = nullptr);
 
   struct Progress {
     bool finished = false;  // every member has
@@ -74,7 +78,7 @@ class ControlPlane {
 
  private:
   ControlPlane(std::unique_ptr<Fleet> fleet, SaveRecord save, Clock clock,
-               Log log, std::shared_ptr<ServiceEvents> events);
+               Log log, std::shared_ptr<ServiceEvents> events, SignView sign);
   absl::Status CheckRun(const std::string& run_id) const;
   // Reports the refusal and returns `why`.
   absl::Status Refuse(std::string_view call, const absl::Status& why);
@@ -95,6 +99,7 @@ class ControlPlane {
   const SaveRecord save_;
   std::unique_ptr<Fleet> fleet_;
   LinkSurvey survey_;
+  ViewAnswers view_answers_;
   FleetRecord saved_;
   uint64_t saved_version_ = 0;
   bool unsaved_reported_ = false;

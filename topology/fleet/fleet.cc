@@ -18,7 +18,7 @@ namespace {
 // Decisions look at every member.  So many times in the interval of heartbeats
 // they are taken in a fleet of more members than that; the cost of a heartbeat
 // then does not grow with the fleet.  In smaller ones every heartbeat decides.
-constexpr size_t kDecisionsAnInterval = 16;
+constexpr int kDecisionsAnInterval = 16;
 
 // Limits on what a heartbeat may say, so that one peer can neither move rounds
 // out of the range of messages nor make a member's record grow.
@@ -281,9 +281,7 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
       GOSSAMER_RETURN_IF_ERROR(RequestStop(now).status());
     }
   }
-  if (++undecided_ * kDecisionsAnInterval >= roster_.members().size()) {
-    Decide(now);
-  }
+  if (++undecided_ * kDecisionsAnInterval >= outlook_.registered) Decide(now);
   // Behind the decisions, which may just have admitted the member.
   GOSSAMER_RETURN_IF_ERROR(admission_.CheckAdmissible(member));
   return Answer(heartbeat, now);
@@ -336,13 +334,24 @@ FleetAnswer Fleet::Answer(const FleetHeartbeat& heartbeat, absl::Time now) {
   if (!member.in_view) return answer;
   answer.joiners = donors_.JoinersOf(member.id);
   // A view is sent only until the member says that it knows it, so that most
-  // answers are small.  The resume round is the one part that differs between
-  // members.
+  // answers are small.
   if (views_.view().NewerThan(KnownView(heartbeat))) {
-    answer.view = views_.view();
-    answer.view->resume_round = member.resume_round;
+    answer.view = ViewFrom(member.resume_round);
   }
   return answer;
+}
+
+std::shared_ptr<const View> Fleet::ViewFrom(uint64_t resume_round) {
+  if (std::exchange(shared_version_, views_.version()) != views_.version()) {
+    shared_.clear();
+  }
+  std::shared_ptr<const View>& shared = shared_[resume_round];
+  if (shared == nullptr) {
+    View view = views_.view();
+    view.resume_round = resume_round;
+    shared = std::make_shared<const View>(std::move(view));
+  }
+  return shared;
 }
 
 void Fleet::AnswerOutside(const MemberRecord& m, absl::Time now,

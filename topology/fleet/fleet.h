@@ -8,8 +8,8 @@
 #ifndef GOSSAMER_TOPOLOGY_FLEET_FLEET_H_
 #define GOSSAMER_TOPOLOGY_FLEET_FLEET_H_
 
-#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -116,6 +116,8 @@ class Fleet {
   // they leave.
   void Decide(absl::Time now);
   FleetAnswer Answer(const FleetHeartbeat& heartbeat, absl::Time now);
+  // The present view for a member that resumes from that round.
+  std::shared_ptr<const View> ViewFrom(uint64_t resume_round);
   void AnswerOutside(const MemberRecord& m, absl::Time now,
                      FleetAnswer& answer);
 
@@ -135,7 +137,11 @@ class Fleet {
   Donors donors_;
   Restoration restoration_;
   Outlook outlook_;
-  size_t undecided_ = 0;  // heartbeats since the last decisions
+  // The views that answers share, by the round to resume from: the one part
+  // that differs between members.
+  std::map<uint64_t, std::shared_ptr<const View>> shared_;
+  uint64_t shared_version_ = 0;  // of `views_`
+  int undecided_ = 0;            // heartbeats since the last decisions
 };
 
 }  // namespace gossamer

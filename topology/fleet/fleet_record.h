@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -166,7 +167,7 @@ struct FleetHeartbeat {
 
 // The answer to a heartbeat: all that the peer has to know by now.
 struct FleetAnswer {
-  std::optional<View> view;  // only if newer than the peer's
+  std::shared_ptr<const View> view;  // only if newer than the peer's
   // The largest that two peers have got to; of two peers, the largest.
   uint64_t fleet_round = 0;
   uint64_t second_round = 0;  // the second largest; 0: there is one peer

@@ -18,7 +18,7 @@ inline constexpr VersionRange kControlVersions = {4, 4};
 
 // Sizes of a request to the service, and of its answer in the largest fleet.
 inline constexpr int kMaxRequestBytes = 64 << 10;
-inline constexpr int kMaxAnswerBytes = 1 << 20;
+inline constexpr int kMaxAnswerBytes = 16 << 20;
 // The text of a layout that a registration takes along.
 inline constexpr size_t kMaxLayoutBytes = kMaxRequestBytes / 2;
 // The size of an answer in a fleet that may grow to so many peers: a view or a

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <set>
 #include <utility>
 
 #include "algorithms/base/seeded_bug.h"
@@ -39,8 +38,7 @@ const MemberRecord* Roster::Find(PeerId id) const {
 void Roster::Put(MemberRecord member) {
   auto& members = record_.members;
   const auto at =
-      std::find_if(members.begin(), members.end(),
-                   [&](const MemberRecord& m) { return m.id >= member.id; });
+      std::ranges::lower_bound(members, member.id, {}, &MemberRecord::id);
   if (at != members.end() && at->id == member.id) {
     *at = std::move(member);
     return;
@@ -71,19 +69,15 @@ void Roster::Clear() {
 }
 
 PeerId Roster::AssignId(const Registration& r) const {
-  std::set<PeerId> taken;
+  if (r.peer_id.value != 0) return r.peer_id;
+  PeerId free{1};
   for (const MemberRecord& m : record_.members) {
     // A repeated registration whose answer was lost gets the same id, and not a
     // second one.
-    if (m.boot_id == r.boot_id && r.peer_id.value == 0) return m.id;
-    taken.insert(m.id);
+    if (m.boot_id == r.boot_id) return m.id;
+    if (m.id == free) ++free.value;
   }
-  PeerId id = r.peer_id;
-  if (id.value == 0) {
-    id.value = 1;
-    while (taken.contains(id)) ++id.value;
-  }
-  return id;
+  return free;
 }
 
 void Roster::TakeRunOf(const Registration& r) {

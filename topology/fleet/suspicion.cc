@@ -1,8 +1,8 @@
 #include "topology/fleet/suspicion.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -27,6 +27,7 @@ void Suspicion::Learn(const FleetHeartbeat& heartbeat, absl::Time now) {
       fresh.push_back(id);
     }
   }
+  if (!suspected.empty()) learnt_ = true;
   live.suspected = std::move(suspected);
   if (fresh.empty()) return;
   roster_.counts().suspicions += fresh.size();
@@ -46,7 +47,7 @@ void Suspicion::Learn(const FleetHeartbeat& heartbeat, absl::Time now) {
 
 // Peers connect with their neighbours of a view as soon as they hear of it, not
 // once they train by it.
-std::set<PeerId> Suspicion::NeighborsOf(PeerId id) const {
+const MixingSchedule* Suspicion::FixedSchedule() const {
   // The schedule is made once for each view, since heartbeats and status ask
   // for it again and again.
   if (const std::pair now_of(view_.generation, view_.epoch);
@@ -55,46 +56,63 @@ std::set<PeerId> Suspicion::NeighborsOf(PeerId id) const {
     schedule_ = schedule.ok() ? *std::move(schedule) : nullptr;
     schedule_of_ = now_of;
   }
-  std::set<PeerId> neighbors;
+  return schedule_ != nullptr && schedule_->fixed() ? schedule_.get() : nullptr;
+}
+
+bool Suspicion::MayMix(const MemberRecord& m, PeerId id) const {
+  if (!OfTheFleet(m) || m.id == id) return false;
+  const MixingSchedule* fixed = FixedSchedule();
   const std::optional<int> rank = view_.RankOf(id);
-  if (rank && schedule_ != nullptr && schedule_->fixed()) {
-    for (const Neighbor& n :
-         schedule_->Row(*rank, view_.from_round).neighbors) {
-      neighbors.insert(view_.members[static_cast<size_t>(n.rank)].id);
-    }
-    return neighbors;
-  }
   // If rows change from round to round, any member may be a neighbour in some
   // round.
-  for (const MemberRecord& m : roster_.members()) {
-    if (OfTheFleet(m) && m.id != id) neighbors.insert(m.id);
-  }
-  return neighbors;
+  if (!rank || fixed == nullptr) return true;
+  const MixingRow row = fixed->Row(*rank, view_.from_round);
+  return std::ranges::any_of(row.neighbors, [&](const Neighbor& n) {
+    return view_.members[static_cast<size_t>(n.rank)].id == m.id;
+  });
 }
 
 int Suspicion::Suspecters(PeerId id, absl::Time now) const {
-  const std::set<PeerId> neighbors = NeighborsOf(id);
-  return static_cast<int>(
-      std::ranges::count_if(roster_.members(), [&](const MemberRecord& m) {
-        // A suspicion by a peer that is silent itself does not count: the fault
-        // may be on its side.
-        return InTheView(m) && roster_.HasLease(m, now) &&
-               neighbors.contains(m.id) &&
-               roster_.live(m.id).suspected.contains(id);
-      }));
+  if (std::exchange(learnt_, false)) {
+    suspecters_.clear();
+    for (const MemberRecord& m : roster_.members()) {
+      for (const PeerId suspect : roster_.live(m.id).suspected) {
+        suspecters_[suspect].push_back(m.id);
+      }
+    }
+  }
+  const auto by = suspecters_.find(id);
+  if (by == suspecters_.end()) return 0;
+  return static_cast<int>(std::ranges::count_if(by->second, [&](PeerId peer) {
+    const MemberRecord* m = std::as_const(roster_).Find(peer);
+    // A suspicion by a peer that is silent itself does not count: the fault may
+    // be on its side.
+    return m != nullptr && InTheView(*m) && roster_.HasLease(*m, now) &&
+           roster_.live(peer).suspected.contains(id) && MayMix(*m, id);
+  }));
 }
 
 // Two, or all live neighbours where there are fewer: a member with a single
 // neighbour is seen by no other one.
 int Suspicion::Needed(PeerId id, absl::Time now) const {
-  if (!view_.RankOf(id) || SeededBug("one-suspecter")) return 1;
-  const std::set<PeerId> neighbors = NeighborsOf(id);
-  const auto live =
-      std::ranges::count_if(roster_.members(), [&](const MemberRecord& m) {
-        return m.in_view && roster_.HasLease(m, now) &&
-               neighbors.contains(m.id);
-      });
-  return std::clamp(static_cast<int>(live), 1, 2);
+  const std::optional<int> rank = view_.RankOf(id);
+  if (!rank || SeededBug("one-suspecter")) return 1;
+  int live = 0;
+  const auto count = [&](const MemberRecord& m) {
+    live += InTheView(m) && m.id != id && roster_.HasLease(m, now);
+  };
+  if (const MixingSchedule* fixed = FixedSchedule()) {
+    for (const Neighbor& n : fixed->Row(*rank, view_.from_round).neighbors) {
+      const PeerId neighbor = view_.members[static_cast<size_t>(n.rank)].id;
+      if (const MemberRecord* m = roster_.Find(neighbor)) count(*m);
+    }
+  } else {
+    for (const MemberRecord& m : roster_.members()) {
+      count(m);
+      if (live == 2) break;
+    }
+  }
+  return std::clamp(live, 1, 2);
 }
 
 bool Suspicion::Confirmed(PeerId id, absl::Time now) const {

@@ -8,9 +8,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 #include <utility>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
 #include "algorithms/base/ids.h"
 #include "algorithms/base/throttle.h"
@@ -38,15 +39,22 @@ class Suspicion {
   void Clear() { noted_.clear(); }
 
  private:
-  // Peers that may mix with `id` by the present view: where rows change, and
-  // where it is in none, all members.
-  std::set<PeerId> NeighborsOf(PeerId id) const;
+  // The schedule of the present view; nullptr: there is none, or its rows change
+  // from round to round.
+  const MixingSchedule* FixedSchedule() const;
+  // `m` may mix with `id` by the present view: where rows change, and where `id`
+  // is in none, as any member may.
+  bool MayMix(const MemberRecord& m, PeerId id) const;
   int Needed(PeerId id, absl::Time now) const;
 
   Roster& roster_;
   const View& view_;
   FleetNotes& notes_;
   std::map<PeerId, Throttle> noted_;  // by the peer that suspects
+  // A memo: the peers that have suspected each member, some of which may do so
+  // no more.
+  mutable absl::flat_hash_map<PeerId, std::vector<PeerId>> suspecters_;
+  mutable bool learnt_ = true;  // since the memo was made
   // A memo: the schedule of the view of that generation and epoch, a function of
   // the view alone.
   mutable std::unique_ptr<MixingSchedule> schedule_;

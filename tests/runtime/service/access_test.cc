@@ -695,7 +695,7 @@ TEST_F(LockedServiceTest, ViewsAreSignedAndOnlyTheServicesAreBelieved) {
   // Peers have no signing key; one that was issued to a peer would be of no
   // use.
   wire::ViewMessage copy = answer.view();
-  EXPECT_TRUE(absl::IsNotFound(SignView(*own, &copy)));
+  EXPECT_TRUE(absl::IsNotFound(Sign(*own, copy)));
   const KeyPair authority{
       .certificate = *ReadPemFile(run_.authority_path() + "/ca.pem"),
       .key = *ReadPemFile(run_.authority_path() + "/ca-key.pem")};
@@ -704,13 +704,13 @@ TEST_F(LockedServiceTest, ViewsAreSignedAndOnlyTheServicesAreBelieved) {
   EXPECT_THAT(refusal([&](auto& v) { v.set_certificate(signer.certificate); }),
               HasSubstr("signed by peer 1"));
   const TestRun impostor;
-  EXPECT_THAT(refusal([&](auto& v) {
-                EXPECT_TRUE(SignView(*impostor.Certificates(
-                                         impostor.Other(Role::kTopology)),
-                                     &v)
-                                .ok());
-              }),
-              HasSubstr("another authority"));
+  EXPECT_THAT(
+      refusal([&](auto& v) {
+        EXPECT_TRUE(
+            Sign(*impostor.Certificates(impostor.Other(Role::kTopology)), v)
+                .ok());
+      }),
+      HasSubstr("another authority"));
 }
 
 }  // namespace

@@ -154,6 +154,26 @@ TEST_P(StoreTest, TheLatestSaveCounts) {
   EXPECT_EQ((*loaded)->view.epoch, 4);
 }
 
+// Only rows that changed are written, whatever was in the file before.
+TEST_P(StoreTest, EveryChangeOfMembersIsKept) {
+  FleetRecord record = Sample();
+  const auto kept = [&] {
+    EXPECT_EQ(store_->Save(record), absl::OkStatus());
+    const auto loaded = store_->Load();
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    EXPECT_EQ((*loaded)->members, record.members);
+  };
+  kept();
+  record.members[0].address = "elsewhere:1";
+  kept();
+  record.members.erase(record.members.begin());
+  kept();
+  Reopen();
+  record.members.insert(record.members.begin(), Sample().members[0]);
+  record.members.back().removals = 5;
+  kept();
+}
+
 // Peers would refuse an answer with such a round.
 TEST_P(StoreTest, AStopThatNoRunHasIsNotTakenUp) {
   FleetRecord record = Sample();
