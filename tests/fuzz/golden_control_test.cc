@@ -15,6 +15,7 @@
 #include "topology/fleet/fleet.h"
 #include "topology/fleet/protocol.h"
 #include "topology/fleet/record_message.h"
+#include "topology/fleet/view_change.h"
 #include "topology/fleet/view_message.h"
 
 namespace gossamer {
@@ -149,6 +150,26 @@ TEST(GoldenControlTest, AnswersAreAsTheyWere) {
     AppendPiece(BytesOf(h.SerializeAsString()), answers);
   }
   ExpectGoldenWire("service-answers/two", answers);
+}
+
+// Peer 2 hears of a view, and then that peer 5 has gone and peer 6 has come.
+TEST(GoldenControlTest, AChangeOfAViewIsAsItWas) {
+  wire::RegisterResponse registered;
+  registered.set_peer_id(2);
+  View next = SomeView();
+  ++next.epoch;
+  next.from_round = 50;
+  next.members.back() = {.id = {6}, .address = "10.0.0.6:7800"};
+  wire::HeartbeatResponse first, second;
+  *first.mutable_view() = ToMessage(SomeView());
+  *second.mutable_view_change() = ChangeOf(first.view(), ToMessage(next));
+  std::vector<std::byte> answers = {std::byte{3}};
+  AppendPiece(BytesOf(registered.SerializeAsString()), answers);
+  for (const wire::HeartbeatResponse& h : {first, second}) {
+    answers.insert(answers.end(), {std::byte{0}, std::byte{100}, std::byte{3}});
+    AppendPiece(BytesOf(h.SerializeAsString()), answers);
+  }
+  ExpectGoldenWire("service-answers/change", answers);
 }
 
 // A later release finds in etcd the record that this release has left there.
