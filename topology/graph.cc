@@ -257,7 +257,10 @@ absl::StatusOr<Graph> MakeGraph(const ScheduleSpec& spec, int size,
   if (name == "edge-list") {
     GOSSAMER_ASSIGN_OR_RETURN(Graph graph, ParseEdgeList(spec.edges, size));
     GOSSAMER_RETURN_IF_ERROR(CheckConnected(graph));
-    return graph;
+    if (graph.edges.size() <= kMaxEdges) return graph;
+    return absl::InvalidArgumentError(
+        absl::StrCat("edge-list: ", graph.edges.size(), " edges, of which ",
+                     kMaxEdges, " are possible"));
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "there is no graph \"", name, "\"; ", Suggestion(name, GraphNames())));

@@ -72,7 +72,8 @@ MixingReport Analyze(const MixingMatrix& w);
 // How a schedule contracts the mean-square consensus error per round, in the
 // worst direction: rho^2 of a fixed W; ||W_T ... W_1 - J||^(2/T) of a periodic
 // schedule; the largest eigenvalue of E[W'W] - J of a random one.  Beyond
-// kMostDense peers eigenvalues are right to a millionth.
+// kMostDense peers eigenvalues are right to a millionth: a gap below that, such
+// as that of a ring of ten thousand, is not told from none.
 struct Contraction {
   double factor = 0;          // of the squared error, per round
   double standard_error = 0;  // 0 unless estimated

@@ -338,6 +338,8 @@ void TopologyClient::Learn(const wire::HeartbeatResponse& response) {
         response.has_view()
             ? TakeView(response.view())
             : TakeView(Apply(view_reported_, response.view_change()));
+    // The same change would be refused again.
+    takes_changes_ = taken.ok();
     // A refused view changes nothing: the last one stays, as without a service.
     if (!taken.ok() && on_view_refused_) on_view_refused_(taken);
   }

@@ -190,6 +190,7 @@ class TopologyClient final : public Membership {
   absl::Duration heartbeat_ = absl::Seconds(1);
 
   View view_;
+  bool takes_changes_ = true;        // else views come whole
   wire::ViewMessage view_reported_;  // the view as told, to hand it back
   std::optional<uint64_t> fleet_round_, second_round_;
   std::optional<double> fleet_busy_;

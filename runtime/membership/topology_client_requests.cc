@@ -90,7 +90,7 @@ wire::HeartbeatRequest TopologyClient::MakeHeartbeat() const {
   request.set_peer_id(options_.peer_id.value);
   request.set_boot_id(BootId());
   request.set_registered_generation(registered_generation_);
-  request.set_takes_view_changes(true);
+  request.set_takes_view_changes(takes_changes_);
   request.set_view_generation(view_.generation);
   request.set_view_epoch(view_.epoch);
   request.set_round(report_.round);

@@ -311,6 +311,7 @@ absl::Status SqliteStore::WriteMembers(const FleetRecord& record) {
 
 absl::Status SqliteStore::Save(const FleetRecord& record) {
   sqlite3* db = db_.get();
+  const std::pair named(record.view.generation, record.view.epoch);
   auto write = [&]() -> absl::Status {
     Statement fleet(
         db,
@@ -330,7 +331,9 @@ absl::Status SqliteStore::Save(const FleetRecord& record) {
     if (fleet.Step() != SQLITE_DONE) return Failure(db, path_, "cannot write");
     GOSSAMER_RETURN_IF_ERROR(WriteMembers(record));
     // There is no view before the first.
-    if (record.view.epoch == 0) return absl::OkStatus();
+    if (record.view.epoch == 0 || named == written_view_) {
+      return absl::OkStatus();
+    }
     Statement view(db, "INSERT OR REPLACE INTO view VALUES(?, ?)");
     view.Number(record.view.epoch)
         .Blob(ToMessage(record.view).SerializeAsString());
@@ -348,11 +351,13 @@ absl::Status SqliteStore::Save(const FleetRecord& record) {
   if (written.ok()) written = Execute(db, path_, "COMMIT");
   if (written.ok()) {
     written_ = record.members;
+    written_view_ = named;
     return absl::OkStatus();
   }
   // The file has the record before, or after a failed commit either of the two.
   // The error that matters is the first one.
   written_.reset();
+  written_view_ = {};
   sqlite3_exec(db, "ROLLBACK", nullptr, nullptr, nullptr);
   return written;
 }

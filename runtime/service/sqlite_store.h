@@ -7,9 +7,11 @@
 #ifndef GOSSAMER_RUNTIME_SERVICE_SQLITE_STORE_H_
 #define GOSSAMER_RUNTIME_SERVICE_SQLITE_STORE_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -48,8 +50,10 @@ class SqliteStore final : public Store {
 
   std::unique_ptr<sqlite3, Close> db_;
   std::string path_;
-  // The members whose rows are in the file; none: the file may have others.
+  // The members whose rows are in the file, and the name of its view; none: the
+  // file may have others.
   std::optional<std::vector<MemberRecord>> written_;
+  std::pair<uint64_t, uint64_t> written_view_;  // generation and epoch
 };
 
 }  // namespace gossamer

@@ -50,7 +50,8 @@ class Admission {
   // the fleet can have, by id.
   std::vector<PeerId> Joining(absl::Time now);
   // kFailedPrecondition: `m` waits in a fleet that admits no peer under way.
-  absl::Status CheckAdmissible(const MemberRecord& m) const;
+  // `trained`: when the last member that trains in the view was heard.
+  absl::Status CheckAdmissible(const MemberRecord& m, absl::Time trained) const;
   // True if the run that `m` waits for is over, and no other one has begun.
   bool EndedWithout(const MemberRecord& m, absl::Time now) const;
 

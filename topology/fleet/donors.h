@@ -24,6 +24,10 @@ class Donors {
 
   // Chooses anew.  `joining`: the peers outside that the fleet can have, by id.
   void Choose(const std::vector<PeerId>& joining, absl::Time now);
+  void Forget() {
+    donors_.clear();
+    joiners_.clear();
+  }
   // At most kMaxDonors members that have parameters for `joiner`.
   std::vector<Member> Of(PeerId joiner) const;
   // At most kMaxJoiners peers that `donor` has parameters for.

@@ -16,9 +16,12 @@ namespace gossamer {
 namespace {
 
 // Decisions look at every member.  So many times in the interval of heartbeats
-// they are taken in a fleet of more members than that; the cost of a heartbeat
-// then does not grow with the fleet.  In smaller ones every heartbeat decides.
+// they are taken where more peers than that send some, and at every tick; the
+// cost of a heartbeat then does not grow with the fleet.  In smaller fleets
+// every heartbeat decides.
 constexpr int kDecisionsAnInterval = 16;
+// Views that are kept for members which resume from different rounds.
+constexpr size_t kMostResumed = 16;
 
 // Limits on what a heartbeat may say, so that one peer can neither move rounds
 // out of the range of messages nor make a member's record grow.
@@ -154,6 +157,7 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
   // taken back before the peer's record is looked up, which that view may
   // bring.
   GOSSAMER_RETURN_IF_ERROR(registrar_.Check(r, first));
+  if (restoration_.HandsBack(r)) ForgetDecisions();
   GOSSAMER_RETURN_IF_ERROR(restoration_.Restore(r, now));
   const bool known = std::ranges::any_of(
       roster_.members(),
@@ -162,6 +166,7 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
     // The run is over and a peer starts again: another fleet gathers.
     restoration_.ForgetRun();
     views_.Disassemble();
+    ForgetDecisions();
   }
   const PeerId id = roster_.AssignId(r);
   const MemberRecord* member = roster_.Find(id);
@@ -277,13 +282,15 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
   views_.ReplaceForgotten(KnownView(heartbeat), member, now);
   if (steers) {
     stop_.OnAcknowledged(heartbeat.acknowledged_stop);
-    if (heartbeat.request_stop) {
+    // Decide and Tick see to a stop that is proposed.
+    if (heartbeat.request_stop && !stop_.proposed()) {
       GOSSAMER_RETURN_IF_ERROR(RequestStop(now).status());
     }
   }
-  if (++undecided_ * kDecisionsAnInterval >= outlook_.registered) Decide(now);
+  if (++undecided_ * kDecisionsAnInterval >= outlook_.heard) Decide(now);
   // Behind the decisions, which may just have admitted the member.
-  GOSSAMER_RETURN_IF_ERROR(admission_.CheckAdmissible(member));
+  GOSSAMER_RETURN_IF_ERROR(
+      admission_.CheckAdmissible(member, outlook_.trained));
   return Answer(heartbeat, now);
 }
 
@@ -300,7 +307,20 @@ void Fleet::Decide(absl::Time now) {
               .second_round = rounds.size() > 1 ? rounds[1] : 0,
               .fleet_busy = progress_.SlowestBusy(),
               .registered = roster_.registered()};
+  for (const MemberRecord& m : roster_.members()) {
+    const absl::Time heard = roster_.live(m.id).last_heard;
+    outlook_.heard += roster_.HasLease(m, now);
+    if (m.in_view && !m.finished) {
+      outlook_.trained = std::max(outlook_.trained, heard);
+    }
+  }
   donors_.Choose(admission_.Joining(now), now);
+}
+
+void Fleet::ForgetDecisions() {
+  undecided_ = 0;
+  outlook_ = {};
+  donors_.Forget();
 }
 
 void Fleet::Learn(const FleetHeartbeat& heartbeat, MemberRecord& member,
@@ -336,7 +356,9 @@ FleetAnswer Fleet::Answer(const FleetHeartbeat& heartbeat, absl::Time now) {
   // A view is sent only until the member says that it knows it, so that most
   // answers are small.
   if (views_.view().NewerThan(KnownView(heartbeat))) {
-    answer.view = ViewFrom(member.resume_round);
+    // A member that trains has resumed.
+    answer.view =
+        ViewFrom(heartbeat.round_begun == 0 ? member.resume_round : 0);
   }
   return answer;
 }
@@ -345,6 +367,7 @@ std::shared_ptr<const View> Fleet::ViewFrom(uint64_t resume_round) {
   if (std::exchange(shared_version_, views_.version()) != views_.version()) {
     shared_.clear();
   }
+  if (shared_.size() > kMostResumed) shared_.clear();
   std::shared_ptr<const View>& shared = shared_[resume_round];
   if (shared == nullptr) {
     View view = views_.view();
@@ -382,14 +405,10 @@ absl::StatusOr<uint64_t> Fleet::RequestStop(absl::Time now) {
   return stop_.state().round;
 }
 
-// Decisions and their order are those of a heartbeat: leases also run out while
-// no peer calls.
+// Leases also run out while no peer calls.
 void Fleet::Tick(absl::Time now) {
   roster_.Tick(now);
-  admission_.Settle(now);
-  removal_.EvictSilent(now);
-  departures_.LetLeave(now);
-  stop_.Advance(now);
+  Decide(now);
   removal_.EndQuarantines(now);
 }
 

@@ -103,6 +103,9 @@ class Fleet {
     uint64_t fleet_round = 0, second_round = 0;
     double fleet_busy = 0;
     int registered = 0;
+    int heard = 0;  // peers with a lease, which send heartbeats
+    // When the last of the members that train in the view was heard.
+    absl::Time trained = absl::InfinitePast();
   };
 
   Fleet(FleetOptions options, FleetRecord record, absl::Time now);
@@ -115,6 +118,8 @@ class Fleet {
   // Takes the decisions that what was heard allows, and looks at the fleet that
   // they leave.
   void Decide(absl::Time now);
+  // Another run begins, or one goes on that was not known.
+  void ForgetDecisions();
   FleetAnswer Answer(const FleetHeartbeat& heartbeat, absl::Time now);
   // The present view for a member that resumes from that round.
   std::shared_ptr<const View> ViewFrom(uint64_t resume_round);

@@ -82,10 +82,7 @@ absl::Status CheckMembers(const FleetRecord& record) {
   // before, whose peers may be no members of this one.
   if (!record.assembled) return record.view.MakeSchedule().status();
   for (const Member& m : record.view.members) {
-    const bool known =
-        std::any_of(record.members.begin(), record.members.end(),
-                    [&m](const MemberRecord& of) { return of.id == m.id; });
-    if (!known) {
+    if (FindMember(record.members, m.id) == nullptr) {
       return Refused(absl::StrCat("peer ", m.id.value,
                                   " is in the view, but has not registered"));
     }

@@ -27,7 +27,10 @@ void Suspicion::Learn(const FleetHeartbeat& heartbeat, absl::Time now) {
       fresh.push_back(id);
     }
   }
-  if (!suspected.empty()) learnt_ = true;
+  for (const PeerId id : live.suspected) {
+    if (!suspected.contains(id)) suspecters_[id].erase(heartbeat.peer_id);
+  }
+  for (const PeerId id : suspected) suspecters_[id].insert(heartbeat.peer_id);
   live.suspected = std::move(suspected);
   if (fresh.empty()) return;
   roster_.counts().suspicions += fresh.size();
@@ -73,14 +76,6 @@ bool Suspicion::MayMix(const MemberRecord& m, PeerId id) const {
 }
 
 int Suspicion::Suspecters(PeerId id, absl::Time now) const {
-  if (std::exchange(learnt_, false)) {
-    suspecters_.clear();
-    for (const MemberRecord& m : roster_.members()) {
-      for (const PeerId suspect : roster_.live(m.id).suspected) {
-        suspecters_[suspect].push_back(m.id);
-      }
-    }
-  }
   const auto by = suspecters_.find(id);
   if (by == suspecters_.end()) return 0;
   return static_cast<int>(std::ranges::count_if(by->second, [&](PeerId peer) {

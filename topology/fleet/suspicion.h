@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
-#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
@@ -36,14 +36,17 @@ class Suspicion {
   // Enough neighbours suspect `id` to evict it.
   bool Confirmed(PeerId id, absl::Time now) const;
   // Another run begins, or goes on that was not known.
-  void Clear() { noted_.clear(); }
+  void Clear() {
+    noted_.clear();
+    suspecters_.clear();
+  }
 
  private:
-  // The schedule of the present view; nullptr: there is none, or its rows change
-  // from round to round.
+  // The schedule of the present view; nullptr: there is none, or its rows
+  // change from round to round.
   const MixingSchedule* FixedSchedule() const;
-  // `m` may mix with `id` by the present view: where rows change, and where `id`
-  // is in none, as any member may.
+  // `m` may mix with `id` by the present view: where rows change, and where
+  // `id` is in none, as any member may.
   bool MayMix(const MemberRecord& m, PeerId id) const;
   int Needed(PeerId id, absl::Time now) const;
 
@@ -51,12 +54,11 @@ class Suspicion {
   const View& view_;
   FleetNotes& notes_;
   std::map<PeerId, Throttle> noted_;  // by the peer that suspects
-  // A memo: the peers that have suspected each member, some of which may do so
-  // no more.
-  mutable absl::flat_hash_map<PeerId, std::vector<PeerId>> suspecters_;
-  mutable bool learnt_ = true;  // since the memo was made
-  // A memo: the schedule of the view of that generation and epoch, a function of
-  // the view alone.
+  // The peers that have suspected each member; an incarnation that has ended
+  // may be among them.
+  absl::flat_hash_map<PeerId, std::set<PeerId>> suspecters_;
+  // A memo: the schedule of the view of that generation and epoch, a function
+  // of the view alone.
   mutable std::unique_ptr<MixingSchedule> schedule_;
   mutable std::pair<uint64_t, uint64_t> schedule_of_;
 };

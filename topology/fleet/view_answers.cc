@@ -12,6 +12,8 @@ namespace {
 
 // A member that is several views behind has missed as many heartbeats.
 constexpr size_t kViewsKept = 8;
+// Members that resume from different rounds get different messages.
+constexpr size_t kMessagesKept = 16;
 // A signature is made anew after so long: the certificate that it was made with
 // may have been renewed.
 constexpr absl::Duration kSignatureKept = absl::Minutes(1);
@@ -29,6 +31,7 @@ absl::StatusOr<ViewAnswers::Message*> ViewAnswers::MessageOf(
     sent_.emplace_back(name, whole);
     if (sent_.size() > kViewsKept) sent_.pop_front();
   }
+  if (messages_.size() >= kMessagesKept) messages_.clear();
   if (sign_) GOSSAMER_RETURN_IF_ERROR(sign_(whole));
   return &messages_.emplace(view, Message{std::move(whole), {}}).first->second;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/rng.h"
 #include "topology/graph.h"
 
 namespace gossamer {
@@ -29,6 +30,14 @@ std::vector<Entry> EntriesOf(const wire::ViewMessage& m) {
         .device = m.member_device_size() == 0 ? "" : m.member_device(i)};
   }
   return entries;
+}
+
+uint64_t FingerprintOf(const std::vector<Entry>& entries) {
+  RngKey hash = RngKey(0).Fold("members");
+  for (const Entry& e : entries) {
+    hash = hash.Fold(e.id).Fold(e.address).Fold(e.device);
+  }
+  return hash.Bits(0);
 }
 
 void SetEntries(std::vector<Entry> entries, wire::ViewMessage& m) {
@@ -68,6 +77,7 @@ wire::ViewChange ChangeOf(const wire::ViewMessage& base,
   wire::ViewChange change;
   change.set_generation(base.generation());
   change.set_epoch(base.epoch());
+  change.set_members_fingerprint(FingerprintOf(before));
   for (const Entry& e : before) {
     if (!std::ranges::binary_search(after, e.id, {}, &Entry::id)) {
       change.add_gone_id(e.id);
@@ -96,6 +106,9 @@ absl::StatusOr<wire::ViewMessage> Apply(const wire::ViewMessage& base,
     return NoChange("lists members that cannot be");
   }
   const std::vector<Entry> before = EntriesOf(base);
+  if (change.members_fingerprint() != FingerprintOf(before)) {
+    return NoChange("is of other members than this peer's view has");
+  }
   const std::vector<Entry> changed = EntriesOf(change.view());
   std::vector<Entry> after;
   // The new entry of a member comes first, and its old one is dropped.

@@ -18,7 +18,8 @@ wire::ViewChange ChangeOf(const wire::ViewMessage& base,
                           const wire::ViewMessage& next);
 
 // The view that `change` makes of `base`, its signature included.  kDataLoss:
-// the change is of another view, or is none that ChangeOf makes.  Whether the
+// the change is of another view or of other members, or is none that ChangeOf
+// makes.  Whether the
 // result is a view is FromMessage's to say.
 absl::StatusOr<wire::ViewMessage> Apply(const wire::ViewMessage& base,
                                         const wire::ViewChange& change);

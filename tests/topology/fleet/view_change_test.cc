@@ -62,6 +62,8 @@ TEST(ViewChangeTest, OfAnotherViewIsRefused) {
   const wire::ViewChange change = ChangeOf(base, Drawn(RngKey(2), 2));
   EXPECT_TRUE(absl::IsDataLoss(Apply(Drawn(RngKey(1), 5), change).status()));
   EXPECT_TRUE(absl::IsDataLoss(Apply({}, change).status()));
+  // Two views may have one name, after a service has lost its disk.
+  EXPECT_TRUE(absl::IsDataLoss(Apply(Drawn(RngKey(3), 1), change).status()));
   wire::ViewChange unnamed = change;
   unnamed.clear_epoch();
   unnamed.clear_generation();
