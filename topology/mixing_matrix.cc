@@ -266,7 +266,9 @@ Contraction ExpectedContraction(const MixingSchedule& schedule) {
   return EstimateContraction(schedule, 1, kEstimateRounds, 0);
 }
 
-double StableStepSize(const MixingSchedule& schedule, int age) {
+namespace {
+
+double LargestOfLaplacian(const MixingSchedule& schedule) {
   double largest = 0;
   const uint64_t rounds = std::max<uint64_t>(1, schedule.period());
   // A drawn round may have no edge at all; the next will do as well.
@@ -274,6 +276,16 @@ double StableStepSize(const MixingSchedule& schedule, int age) {
   for (uint64_t k = 1; k <= most && (k <= rounds || largest == 0); ++k) {
     largest = std::max(largest, 1 - EndsOfSpectrum(schedule, k).second);
   }
+  return largest;
+}
+
+}  // namespace
+
+double StableStepSize(const MixingSchedule& schedule, int age) {
+  if (!schedule.largest_of_laplacian_) {
+    schedule.largest_of_laplacian_ = LargestOfLaplacian(schedule);
+  }
+  const double largest = *schedule.largest_of_laplacian_;
   if (largest == 0) return std::numeric_limits<double>::infinity();
   // The bound in the header; age 0 gives 2 / largest, the bound of mixing
   // without delay.

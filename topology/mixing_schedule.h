@@ -74,6 +74,12 @@ class MixingSchedule {
   virtual std::optional<double> expected_contraction() const {
     return std::nullopt;
   }
+
+ private:
+  friend double StableStepSize(const MixingSchedule& schedule, int age);
+  // A memo of that function: the largest eigenvalue of I - W in any round,
+  // which takes long to find in a large fleet.  One thread at a time may ask.
+  mutable std::optional<double> largest_of_laplacian_;
 };
 
 // The schedule of these members, by rank.  kInvalidArgument says which part of

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -86,6 +87,17 @@ struct View {
                                           : epoch > other.epoch;
   }
 };
+
+// The schedule of a view, which peers of one process may share.
+using ScheduleMaker =
+    std::function<absl::StatusOr<std::shared_ptr<const MixingSchedule>>(
+        const View& view)>;
+// As `make` makes it, or anew if that is null.
+inline absl::StatusOr<std::shared_ptr<const MixingSchedule>> ScheduleOf(
+    const ScheduleMaker& make, const View& view) {
+  if (make) return make(view);
+  return view.MakeSchedule();
+}
 
 }  // namespace gossamer
 

@@ -24,6 +24,7 @@
 #include "runtime/cli/train.h"
 #include "runtime/config/run_config.h"
 #include "runtime/lab/scenario.h"
+#include "topology/graph.h"
 
 namespace gossamer {
 namespace {
@@ -329,6 +330,13 @@ int RunLab(const Options& options) {
   }
   absl::StatusOr<Scenario> scenario = LoadNetwork(options);
   if (!scenario.ok()) return Complain("lab", scenario.status());
+  if (!options.rehearse && scenario->hosts.size() > kMostLabHosts) {
+    return Complain("lab", absl::InvalidArgumentError(absl::StrCat(
+                               scenario->hosts.size(), " hosts are more than ",
+                               kMostLabHosts,
+                               ", which a lab on one machine has: take fewer, "
+                               "or --rehearse")));
+  }
   if (options.show) {
     std::cout << (options.train.json ? ScenarioJson(*scenario) + "\n"
                                      : ScenarioText(*scenario));
@@ -338,7 +346,7 @@ int RunLab(const Options& options) {
   if (options.rehearse) return RunRehearsal(options, *scenario, signals);
   if (options.check) {
     // The check measures a link while it is up.
-    for (auto& row : scenario->links) {
+    for (auto& row : scenario->links.specs()) {
       for (LinkSpec& link : row) link.outages.clear();
     }
   }
@@ -390,7 +398,7 @@ void AddLab(Command& program) {
   command.AddOption("--hosts", &options->hosts,
                     "how many, where the scenario leaves it open; else the "
                     "first ones",
-                    {.range = std::pair(2.0, double{kMostLabHosts})});
+                    {.range = std::pair(2.0, double{kMaxPeers})});
   command.AddOption("--out", &options->out,
                     "the run's folder, instead of --runs and --name; with "
                     "--exec the folder of the hosts' output",

@@ -50,7 +50,7 @@ std::optional<double> RateError(double measured, uint64_t asked) {
 // A link without a limit has no rate to compare with.
 double MeasureRate(LinkMeter& meter, const Scenario& scenario, size_t from,
                    size_t to) {
-  const LinkSpec& link = scenario.links[from][to];
+  const LinkSpec& link = scenario.links.At(from, to);
   if (link.bytes_per_second == 0) return 0;
   const auto rate = static_cast<double>(link.bytes_per_second);
   const double seconds = std::clamp(kPacketsForRate / rate, 0.5, 5.0);
@@ -63,8 +63,8 @@ double MeasureRate(LinkMeter& meter, const Scenario& scenario, size_t from,
 
 PairResult MeasurePair(LinkMeter& meter, const Scenario& scenario, size_t from,
                        size_t to) {
-  const LinkSpec& there = scenario.links[from][to];
-  const LinkSpec& back = scenario.links[to][from];
+  const LinkSpec& there = scenario.links.At(from, to);
+  const LinkSpec& back = scenario.links.At(to, from);
   const Nanos rtt = there.delay + back.delay;
   PairResult result = {};
   result.from = from;
@@ -94,8 +94,8 @@ void PrintPair(const PairResult& r, const Scenario& scenario) {
       "%-16s %-16s %9.3f %9.3f %+8.3f %+8.3f %4d/%d  %-24s %s\n",
       scenario.hosts[r.from].name, scenario.hosts[r.to].name, r.asked_rtt_ms,
       t.median_ms, r.RttError(), t.most_ms - r.asked_rtt_ms, t.answered, t.sent,
-      RateCell(r.rate_there, scenario.links[r.from][r.to].bytes_per_second),
-      RateCell(r.rate_back, scenario.links[r.to][r.from].bytes_per_second));
+      RateCell(r.rate_there, scenario.links.At(r.from, r.to).bytes_per_second),
+      RateCell(r.rate_back, scenario.links.At(r.to, r.from).bytes_per_second));
   // People watch the lines come.
   std::fflush(stdout);
 }
@@ -108,7 +108,7 @@ nlohmann::ordered_json RateJson(double measured) {
 void PrintJson(const std::vector<PairResult>& results,
                const Scenario& scenario) {
   const auto asked = [&](size_t i, size_t j) {
-    const uint64_t rate = scenario.links[i][j].bytes_per_second;
+    const uint64_t rate = scenario.links.At(i, j).bytes_per_second;
     return RateJson(static_cast<double>(rate));
   };
   nlohmann::ordered_json json = {{"pairs", nlohmann::ordered_json::array()}};
@@ -139,9 +139,9 @@ void PrintWorst(const std::vector<PairResult>& results,
     }
     for (const auto& error :
          {RateError(r.rate_there,
-                    scenario.links[r.from][r.to].bytes_per_second),
+                    scenario.links.At(r.from, r.to).bytes_per_second),
           RateError(r.rate_back,
-                    scenario.links[r.to][r.from].bytes_per_second)}) {
+                    scenario.links.At(r.to, r.from).bytes_per_second)}) {
       if (error) rate = std::max(rate, std::abs(*error));
     }
   }
@@ -173,8 +173,8 @@ absl::Status CheckLab(const Lab& lab, const Scenario& scenario,
       results.push_back(MeasurePair(meter, scenario, i, j));
       const PairResult& r = results.back();
       if (!json) PrintPair(r, scenario);
-      if (r.trips.answered == 0 && scenario.links[i][j].loss == 0 &&
-          scenario.links[j][i].loss == 0) {
+      if (r.trips.answered == 0 && scenario.links.At(i, j).loss == 0 &&
+          scenario.links.At(j, i).loss == 0) {
         return absl::InternalError(absl::StrCat(
             scenario.hosts[i].name, " and ", scenario.hosts[j].name,
             " do not reach each other; this machine's firewall may drop what "

@@ -205,6 +205,11 @@ absl::StatusOr<Plan> MakePlan(const Options& options) {
     // The scenario has hosts for the largest candidate.
     peers = std::max(peers, plan.candidates.back().config.peers());
   }
+  if (peers > kMostLabHosts) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(peers, " peers: plans are made of at most ", kMostLabHosts,
+                     "; gossamer lab --rehearse takes more"));
+  }
   absl::StatusOr<Scenario> scenario = LoadScenario(options.scenario, peers);
   if (!scenario.ok()) return Invalid(scenario.status());
   plan.scenario = *std::move(scenario);

@@ -23,6 +23,8 @@ namespace gossamer {
 namespace {
 
 constexpr absl::Duration kLookEvery = absl::Milliseconds(200);
+// Time between two looks, in times that a look takes.
+constexpr double kLookShare = 50;
 // Events between two looks at the clock.
 constexpr int kEventsPerLook = 64;
 // The virtual time between two samples.  It is virtual so that a rehearsal
@@ -97,7 +99,7 @@ absl::StatusOr<StepTimes> Given(const std::string& text) {
 }
 
 bool Loses(const Scenario& scenario) {
-  for (const auto& row : scenario.links) {
+  for (const auto& row : scenario.links.specs()) {
     for (const LinkSpec& link : row) {
       if (link.loss > 0) return true;
     }
@@ -151,31 +153,30 @@ class RoundsSink final : public MetricsSink {
 std::vector<std::vector<uint64_t>> BytesSoFar(const Rehearsal& rehearsal,
                                               size_t peers) {
   std::vector<std::vector<uint64_t>> bytes(peers, std::vector<uint64_t>(peers));
-  for (size_t i = 0; i < peers; ++i) {
-    for (size_t j = 0; j < peers; ++j) {
-      if (i == j) continue;
-      bytes[i][j] =
-          rehearsal.SentBetween(static_cast<int>(i), static_cast<int>(j)).bytes;
-    }
+  for (const auto& [ends, sent] : rehearsal.AllSent()) {
+    bytes[ends.first.value - 1][ends.second.value - 1] = sent.bytes;
   }
   return bytes;
 }
 
 // Bytes by link, as in the lab's network.json, but without packets' headers.
-nlohmann::ordered_json NetworkOf(const Rehearsal& rehearsal, int peers) {
+nlohmann::ordered_json NetworkOf(const Rehearsal& rehearsal) {
   nlohmann::ordered_json json = {{"links", nlohmann::ordered_json::array()}};
-  for (int i = 0; i < peers; ++i) {
-    for (int j = 0; j < peers; ++j) {
-      const SimNetwork::Sent sent = rehearsal.SentBetween(i, j);
-      if (sent.frames == 0) continue;
-      json["links"].push_back({{"from", i},
-                               {"to", j},
-                               {"frames", sent.frames},
-                               {"bytes", sent.bytes}});
-    }
+  for (const auto& [ends, sent] : rehearsal.AllSent()) {
+    json["links"].push_back({{"from", ends.first.value - 1},
+                             {"to", ends.second.value - 1},
+                             {"frames", sent.frames},
+                             {"bytes", sent.bytes}});
   }
   return json;
 }
+
+// Of peers without logs.
+class RoundsNowhere final : public MetricsSink {
+ public:
+  void OnRound(const RoundMetrics& metrics) override {}
+  void OnEvent(const Event& event) override {}
+};
 
 // The files of a rehearsal in its folder, and its progress.
 class Record {
@@ -187,7 +188,12 @@ class Record {
     GOSSAMER_RETURN_IF_ERROR(folder_.Create(config_, conditions));
     GOSSAMER_ASSIGN_OR_RETURN(consensus_,
                               LineFile::Open(folder_.ConsensusPath()));
-    for (uint32_t rank = 0; rank < config_.peers(); ++rank) {
+    const uint32_t logged = std::min(config_.peers(), kMostLogs);
+    if (logged < config_.peers()) {
+      display_.Print(absl::StrCat("warning: of ", config_.peers(),
+                                  " peers the first ", logged, " have logs"));
+    }
+    for (uint32_t rank = 0; rank < logged; ++rank) {
       const std::string path = folder_.PeerPath(rank + 1);
       std::error_code error;
       std::filesystem::create_directories(path, error);
@@ -202,7 +208,9 @@ class Record {
   }
 
   MetricsSink* sink(int rank) {
-    return sinks_[static_cast<size_t>(rank)].get();
+    const auto r = static_cast<size_t>(rank);
+    return r < sinks_.size() ? static_cast<MetricsSink*>(sinks_[r].get())
+                             : &unlogged_;
   }
   void Print(const std::string& line) { display_.Print(line); }
 
@@ -246,6 +254,7 @@ class Record {
   std::unique_ptr<LineFile> consensus_;
   uint64_t consensus_round_ = 0;
   std::vector<std::unique_ptr<JsonlSink>> sinks_;
+  RoundsNowhere unlogged_;
   FleetProgress progress_;
 };
 
@@ -389,9 +398,11 @@ absl::Status Rehearse(const RunConfig& config, const Scenario& scenario,
       sample = absl::Floor(rehearsal->elapsed(), kSampleEvery) + kSampleEvery;
     }
     if (SteadyNow() < look && !rehearsal->done()) continue;
-    look = SteadyNow() + kLookEvery;
-    record.Look(rehearsal->Snapshot(), SteadyNow() - begin,
-                rehearsal->elapsed());
+    const absl::Time looked = SteadyNow();
+    record.Look(rehearsal->Snapshot(), looked - begin, rehearsal->elapsed());
+    // A look at ten thousand peers takes as long as many rounds of one.
+    look = SteadyNow() +
+           std::max(kLookEvery, kLookShare * (SteadyNow() - looked));
     const std::optional<int> signal = signals.Wait(absl::ZeroDuration());
     if (!signal || *signal == SIGCHLD) continue;
     if (std::exchange(stopping, true)) {
@@ -401,9 +412,8 @@ absl::Status Rehearse(const RunConfig& config, const Scenario& scenario,
     rehearsal->Stop();
   }
   record.End();
-  return WriteTextFile(
-      folder.path() + "/network.json",
-      NetworkOf(*rehearsal, static_cast<int>(config.peers())).dump(2) + "\n");
+  return WriteTextFile(folder.path() + "/network.json",
+                       NetworkOf(*rehearsal).dump(2) + "\n");
 }
 
 }  // namespace gossamer

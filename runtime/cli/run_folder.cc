@@ -199,9 +199,10 @@ absl::StatusOr<RunSummary> RunFolder::WriteResults(
   summary.algorithm = config.algorithm();
   summary.peers = config.peers();
   summary.configuration_hash = ConfigurationHash(config);
-  // All peers have logs here, and the slowest has come to the end.
-  summary.finished =
-      logs.size() == config.peers() && summary.rounds >= config.rounds();
+  // All peers that can have logs here have some, and the slowest of them has
+  // come to the end.
+  summary.finished = logs.size() >= std::min(config.peers(), kMostLogs) &&
+                     summary.rounds >= config.rounds();
   if (!consensus.empty()) {
     summary.consensus_distance = {consensus.back().round,
                                   consensus.back().distance};

@@ -28,6 +28,10 @@
 
 namespace gossamer {
 
+// Peers of a rehearsal that have logs: a person reads few, and each keeps two
+// files open.
+inline constexpr uint32_t kMostLogs = 200;
+
 class RunFolder {
  public:
   explicit RunFolder(std::string path) : path_(std::move(path)) {}

@@ -24,10 +24,13 @@ uint32_t HostOrder(const std::string& address) {
 // Returns the links with one more host, the lab's own, which has no distance to
 // any other.
 std::vector<std::vector<LinkSpec>> WithOwnHost(const Scenario& scenario) {
-  std::vector<std::vector<LinkSpec>> links = scenario.links;
+  const size_t hosts = scenario.hosts.size();
   // A LinkSpec by default has no delay and no limit.
-  for (std::vector<LinkSpec>& row : links) row.emplace_back();
-  links.emplace_back(links.size() + 1);
+  std::vector<std::vector<LinkSpec>> links(hosts + 1,
+                                           std::vector<LinkSpec>(hosts + 1));
+  for (size_t i = 0; i < hosts; ++i) {
+    for (size_t j = 0; j < hosts; ++j) links[i][j] = scenario.links.At(i, j);
+  }
   return links;
 }
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +15,7 @@
 #include "runtime/lab/ladder.h"
 #include "runtime/lab/scenario_check.h"
 #include "runtime/lab/units.h"
+#include "topology/graph.h"
 
 namespace gossamer {
 namespace {
@@ -132,19 +135,42 @@ LinkSpec DefaultLink() {
   return spec;
 }
 
-void ApplyToPairs(const LinkConfig& link, Scenario& scenario) {
-  for (size_t i = 0; i < scenario.hosts.size(); ++i) {
-    for (size_t j = 0; j < scenario.hosts.size(); ++j) {
-      if (i == j) continue;
+// Hosts that links name differ from all others; the others are told apart by
+// their regions.  The first host of each kind comes with it.
+std::vector<size_t> KindsOf(const ScenarioConfig& config,
+                            const std::vector<Scenario::Host>& hosts,
+                            std::vector<Scenario::Host>& firsts) {
+  std::set<std::string> named;
+  for (const LinkConfig& link : config.link()) {
+    named.insert(link.a());
+    named.insert(link.b());
+  }
+  std::map<std::pair<std::string, std::string>, size_t> kinds;
+  std::vector<size_t> of;
+  for (const Scenario::Host& host : hosts) {
+    const bool own = named.contains(host.name);
+    const auto [kind, fresh] = kinds.try_emplace(
+        {own ? host.name : std::string(), host.region}, kinds.size());
+    if (fresh) firsts.push_back(host);
+    of.push_back(kind->second);
+  }
+  return of;
+}
+
+// `hosts`: one of each kind.
+void ApplyToPairs(const LinkConfig& link,
+                  const std::vector<Scenario::Host>& hosts, LinkMatrix& links) {
+  for (size_t i = 0; i < hosts.size(); ++i) {
+    for (size_t j = 0; j < hosts.size(); ++j) {
       // Every pair comes in both orders, so each call sets only one direction.
-      const Scenario::Host& from = scenario.hosts[i];
-      const Scenario::Host& to = scenario.hosts[j];
+      const Scenario::Host& from = hosts[i];
+      const Scenario::Host& to = hosts[j];
       const bool forth = (!link.has_a() || Names(link.a(), from)) &&
                          (!link.has_b() || Names(link.b(), to));
       const bool back = (!link.has_a() || Names(link.a(), to)) &&
                         (!link.has_b() || Names(link.b(), from));
       if (!forth && !back) continue;
-      LinkSpec& spec = scenario.links[i][j];
+      LinkSpec& spec = links.specs()[i][j];
       ApplyLink(link, spec);
       if (forth && !back) ApplyValues(link.a_to_b(), spec);
       if (back && !forth) ApplyValues(link.b_to_a(), spec);
@@ -153,9 +179,9 @@ void ApplyToPairs(const LinkConfig& link, Scenario& scenario) {
 }
 
 void ResolveLinks(const ScenarioConfig& config, Scenario& scenario) {
-  scenario.links.assign(
-      scenario.hosts.size(),
-      std::vector<LinkSpec>(scenario.hosts.size(), DefaultLink()));
+  std::vector<Scenario::Host> firsts;
+  scenario.links =
+      LinkMatrix(KindsOf(config, scenario.hosts, firsts), DefaultLink());
   std::vector<int> order(static_cast<size_t>(config.link_size()));
   std::iota(order.begin(), order.end(), 0);
   // General links come first, so that a more specific one overrides them.  The
@@ -164,20 +190,27 @@ void ResolveLinks(const ScenarioConfig& config, Scenario& scenario) {
     return Specificity(config.link(x), scenario.hosts) <
            Specificity(config.link(y), scenario.hosts);
   });
-  for (int index : order) ApplyToPairs(config.link(index), scenario);
+  for (int index : order) {
+    ApplyToPairs(config.link(index), firsts, scenario.links);
+  }
 }
 
 // The two may come from different links of the file.
 absl::Status CheckBursts(const Scenario& scenario, std::string_view file) {
-  for (size_t i = 0; i < scenario.hosts.size(); ++i) {
-    for (size_t j = 0; j < scenario.hosts.size(); ++j) {
-      const LinkSpec& link = scenario.links[i][j];
+  const auto name_of = [&scenario](size_t kind) {
+    size_t host = 0;
+    while (scenario.links.KindOf(host) != kind) ++host;
+    return scenario.hosts[host].name;
+  };
+  const auto& specs = scenario.links.specs();
+  for (size_t i = 0; i < specs.size(); ++i) {
+    for (size_t j = 0; j < specs.size(); ++j) {
+      const LinkSpec& link = specs[i][j];
       const double most = link.loss_burst / (1 + link.loss_burst);
       if (link.loss_burst <= 1 || link.loss <= most || link.loss == 1) continue;
       return absl::InvalidArgumentError(absl::StrCat(
-          std::string(file), ": ", scenario.hosts[i].name, " to ",
-          scenario.hosts[j].name, " loses ", link.loss, " of its packets, ",
-          link.loss_burst,
+          std::string(file), ": ", name_of(i), " to ", name_of(j), " loses ",
+          link.loss, " of its packets, ", link.loss_burst,
           " in a row: at least one packet comes through between two runs, so "
           "loss is at most ",
           most, ", or raise loss_burst"));
@@ -186,13 +219,14 @@ absl::Status CheckBursts(const Scenario& scenario, std::string_view file) {
   return absl::OkStatus();
 }
 
-void KeepFirst(size_t count, Scenario& scenario) {
-  scenario.hosts.resize(count);
-  scenario.links.resize(count);
-  for (std::vector<LinkSpec>& row : scenario.links) row.resize(count);
-}
-
 }  // namespace
+
+LinkMatrix::LinkMatrix(std::vector<size_t> kinds, const LinkSpec& link)
+    : kind_of_(std::move(kinds)) {
+  const size_t most =
+      kind_of_.empty() ? 0 : 1 + *std::ranges::max_element(kind_of_);
+  specs_.assign(most, std::vector<LinkSpec>(most, link));
+}
 
 absl::StatusOr<Scenario> ParseScenario(std::string_view text,
                                        std::string_view file,
@@ -203,9 +237,9 @@ absl::StatusOr<Scenario> ParseScenario(std::string_view text,
   // Hosts are checked before any is made: their number is the file's claim.
   GOSSAMER_RETURN_IF_ERROR(Join(FindHostProblems(config), file, origins));
   const uint32_t wanted = hosts.value_or(kDefaultHosts);
-  if (wanted < 1 || wanted > kMostLabHosts) {
+  if (wanted < 1 || wanted > kMaxPeers) {
     return absl::InvalidArgumentError(absl::StrCat(
-        wanted, " hosts are asked for; there can be 1 to ", kMostLabHosts));
+        wanted, " hosts are asked for; there can be 1 to ", kMaxPeers));
   }
   Scenario scenario;
   scenario.hosts = HostsOf(config, wanted);
@@ -225,7 +259,10 @@ absl::StatusOr<Scenario> ParseScenario(std::string_view text,
   GOSSAMER_RETURN_IF_ERROR(CheckBursts(scenario, file));
   // The links are resolved for all hosts of the file first, so a name of a host
   // that is left out is no error.
-  if (hosts) KeepFirst(*hosts, scenario);
+  if (hosts) {
+    scenario.hosts.resize(*hosts);
+    scenario.links.KeepFirst(*hosts);
+  }
   return scenario;
 }
 

@@ -11,6 +11,7 @@
 #include "algorithms/base/spelling.h"
 #include "runtime/lab/ladder.h"
 #include "runtime/lab/units.h"
+#include "topology/graph.h"
 
 namespace gossamer {
 namespace {
@@ -206,8 +207,7 @@ void Checker::CheckLink(int index) {
 }
 
 std::string TooMany(uint64_t hosts) {
-  return absl::StrCat("makes ", hosts, " hosts; there can be 2 to ",
-                      kMostLabHosts);
+  return absl::StrCat("makes ", hosts, " hosts; there can be 2 to ", kMaxPeers);
 }
 
 }  // namespace
@@ -230,11 +230,11 @@ std::vector<ScenarioProblem> FindHostProblems(const ScenarioConfig& config) {
       problems.push_back(
           {at + ".name", absl::StrCat("is \"", name, "\" a second time")});
     }
-    if (region.hosts() < 1 || region.hosts() > kMostLabHosts) {
+    if (region.hosts() < 1 || region.hosts() > kMaxPeers) {
       problems.push_back({at + ".hosts", absl::StrCat("is ", region.hosts(),
                                                       "; it must lie between "
                                                       "1 and ",
-                                                      kMostLabHosts)});
+                                                      kMaxPeers)});
     }
     total += region.hosts();
   }
@@ -244,12 +244,12 @@ std::vector<ScenarioProblem> FindHostProblems(const ScenarioConfig& config) {
          "and regions cannot both be: regions say how many hosts "
          "each has"});
   } else if (config.has_hosts() &&
-             (config.hosts() < 2 || config.hosts() > kMostLabHosts)) {
+             (config.hosts() < 2 || config.hosts() > kMaxPeers)) {
     problems.push_back({"hosts", TooMany(config.hosts())});
   }
   // A sum of wrong numbers would only repeat the error.
   if (problems.empty() && config.region_size() > 0 &&
-      (total < 2 || total > kMostLabHosts)) {
+      (total < 2 || total > kMaxPeers)) {
     problems.push_back({"region", TooMany(total)});
   }
   // Hosts of a region are named by number, so "paris-0" is the first host of

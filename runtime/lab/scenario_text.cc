@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -53,7 +55,7 @@ bool Any(const Scenario& scenario,
          const std::function<bool(const LinkSpec&)>& has) {
   for (size_t i = 0; i < scenario.hosts.size(); ++i) {
     for (size_t j = 0; j < scenario.hosts.size(); ++j) {
-      if (i != j && has(scenario.links[i][j])) return true;
+      if (i != j && has(scenario.links.At(i, j))) return true;
     }
   }
   return false;
@@ -68,7 +70,7 @@ std::string OutageLines(const Scenario& scenario) {
   std::string out;
   for (size_t i = 0; i < scenario.hosts.size(); ++i) {
     for (size_t j = i + 1; j < scenario.hosts.size(); ++j) {
-      for (const Outage& o : scenario.links[i][j].outages) {
+      for (const Outage& o : scenario.links.At(i, j).outages) {
         absl::StrAppendFormat(&out, "  %s and %s: from %.6g s to %.6g s",
                               scenario.hosts[i].name, scenario.hosts[j].name,
                               static_cast<double>(o.from) * 1e-9,
@@ -95,38 +97,38 @@ std::string ScenarioText(const Scenario& scenario) {
                       scenario.stock_tcp ? "stock" : "wan");
   absl::StrAppend(
       &out, Matrix("RTT without queues, ms", scenario, [&](size_t i, size_t j) {
-        return Millis(links[i][j].delay + links[j][i].delay);
+        return Millis(links.At(i, j).delay + links.At(j, i).delay);
       }));
   absl::StrAppend(
       &out, Matrix("rate from row to column, Mbit/s (-: unlimited)", scenario,
                    [&](size_t i, size_t j) {
-                     return RateNumber(links[i][j].bytes_per_second);
+                     return RateNumber(links.At(i, j).bytes_per_second);
                    }));
   if (Any(scenario, [](const LinkSpec& s) { return s.jitter > 0; })) {
     absl::StrAppend(&out, Matrix("jitter from row to column, up to ms",
                                  scenario, [&](size_t i, size_t j) {
-                                   return Millis(links[i][j].jitter);
+                                   return Millis(links.At(i, j).jitter);
                                  }));
   }
   if (Any(scenario, [](const LinkSpec& s) { return s.loss > 0; })) {
     absl::StrAppend(&out, Matrix("packets lost from row to column, %", scenario,
                                  [&](size_t i, size_t j) {
                                    return absl::StrFormat(
-                                       "%.4g", 100 * links[i][j].loss);
+                                       "%.4g", 100 * links.At(i, j).loss);
                                  }));
   }
   if (Any(scenario, [](const LinkSpec& s) { return s.loss_burst > 1; })) {
     absl::StrAppend(&out, Matrix("packets in a row that are lost, mean",
                                  scenario, [&](size_t i, size_t j) {
                                    return absl::StrFormat(
-                                       "%.4g", links[i][j].loss_burst);
+                                       "%.4g", links.At(i, j).loss_burst);
                                  }));
   }
   if (Any(scenario, [](const LinkSpec& s) { return s.reorder > 0; })) {
     absl::StrAppend(&out, Matrix("packets that others overtake, %", scenario,
                                  [&](size_t i, size_t j) {
                                    return absl::StrFormat(
-                                       "%.4g", 100 * links[i][j].reorder);
+                                       "%.4g", 100 * links.At(i, j).reorder);
                                  }));
   }
   std::string uplinks;
@@ -141,6 +143,39 @@ std::string ScenarioText(const Scenario& scenario) {
   return out;
 }
 
+namespace {
+
+// The first host of each kind.
+std::vector<size_t> FirstOfKinds(const Scenario& scenario) {
+  std::vector<size_t> firsts;
+  for (size_t i = 0; i < scenario.hosts.size(); ++i) {
+    if (scenario.links.KindOf(i) == firsts.size()) firsts.push_back(i);
+  }
+  return firsts;
+}
+
+nlohmann::ordered_json LinkJson(const LinkSpec& s) {
+  nlohmann::ordered_json link = {
+      {"delay_ms", static_cast<double>(s.delay) * 1e-6},
+      {"bits_per_second", BitsOrNull(s.bytes_per_second)},
+      {"jitter_ms", static_cast<double>(s.jitter) * 1e-6},
+      {"loss", s.loss},
+      {"loss_burst", s.loss_burst},
+      {"reorder", s.reorder},
+      {"reorder_delay_ms", static_cast<double>(s.reorder_delay) * 1e-6},
+      {"queue_bytes", s.queue_bytes},
+      {"outages", nlohmann::ordered_json::array()}};
+  for (const Outage& o : s.outages) {
+    link["outages"].push_back(
+        {{"from_s", static_cast<double>(o.from) * 1e-9},
+         {"to_s", static_cast<double>(o.to) * 1e-9},
+         {"every_s", static_cast<double>(o.every) * 1e-9}});
+  }
+  return link;
+}
+
+}  // namespace
+
 std::string ScenarioJson(const Scenario& scenario) {
   nlohmann::ordered_json json = {{"name", scenario.name},
                                  {"seed", scenario.seed},
@@ -148,34 +183,27 @@ std::string ScenarioJson(const Scenario& scenario) {
                                  {"tcp", scenario.stock_tcp ? "stock" : "wan"},
                                  {"hosts", nlohmann::ordered_json::array()},
                                  {"links", nlohmann::ordered_json::array()}};
-  for (size_t i = 0; i < scenario.hosts.size(); ++i) {
+  const size_t hosts = scenario.hosts.size();
+  const bool whole = hosts <= kMostLabHosts;
+  std::vector<size_t> shown = FirstOfKinds(scenario);
+  if (whole) {
+    shown.resize(hosts);
+    std::iota(shown.begin(), shown.end(), 0);
+  } else {
+    json["hosts_in_all"] = hosts;
+  }
+  for (const size_t i : shown) {
     json["hosts"].push_back(
         {{"rank", i},
          {"name", scenario.hosts[i].name},
          {"region", scenario.hosts[i].region},
-         {"address", LabAddress(i)},
+         {"address", whole ? LabAddress(i) : ""},
          {"uplink_bits_per_second", BitsOrNull(scenario.hosts[i].uplink)}});
-    for (size_t j = 0; j < scenario.hosts.size(); ++j) {
-      if (i == j) continue;
-      const LinkSpec& s = scenario.links[i][j];
-      nlohmann::ordered_json link = {
-          {"from", i},
-          {"to", j},
-          {"delay_ms", static_cast<double>(s.delay) * 1e-6},
-          {"bits_per_second", BitsOrNull(s.bytes_per_second)},
-          {"jitter_ms", static_cast<double>(s.jitter) * 1e-6},
-          {"loss", s.loss},
-          {"loss_burst", s.loss_burst},
-          {"reorder", s.reorder},
-          {"reorder_delay_ms", static_cast<double>(s.reorder_delay) * 1e-6},
-          {"queue_bytes", s.queue_bytes},
-          {"outages", nlohmann::ordered_json::array()}};
-      for (const Outage& o : s.outages) {
-        link["outages"].push_back(
-            {{"from_s", static_cast<double>(o.from) * 1e-9},
-             {"to_s", static_cast<double>(o.to) * 1e-9},
-             {"every_s", static_cast<double>(o.every) * 1e-9}});
-      }
+    for (const size_t j : shown) {
+      // Of a kind with several hosts the link between two of them counts.
+      if (i == j && whole) continue;
+      nlohmann::ordered_json link = {{"from", i}, {"to", j}};
+      link.update(LinkJson(scenario.links.At(i, j)));
       json["links"].push_back(std::move(link));
     }
   }

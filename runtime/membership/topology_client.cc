@@ -10,8 +10,6 @@
 #include "algorithms/base/seeded_bug.h"
 #include "algorithms/base/status_macros.h"
 #include "topology/fleet/protocol.h"
-#include "topology/fleet/view_change.h"
-#include "topology/fleet/view_message.h"
 
 namespace gossamer {
 namespace {
@@ -92,7 +90,7 @@ void TopologyClient::Rejoin(bool trained) {
   ++rejoined_;
   trained_ = trained_ || trained;
   if (trained_) options_.checkpoint_rounds.clear();
-  view_ = {};
+  told_ = std::make_shared<const ToldView>();
   suspected_.clear();
   report_.sketch.clear();
   begun_ = acknowledged_stop_ = 0;
@@ -184,7 +182,7 @@ void TopologyClient::SendRegister() {
   request.set_device(options_.device);
   request.set_has_parameters(trained_);
   // A service with an old disk learns from these that a run is under way.
-  request.set_trains(view_.epoch != 0);
+  request.set_trains(view().epoch != 0);
   request.set_layout_fingerprint(options_.layout_fingerprint);
   if (options_.layout.size() <= kMaxLayoutBytes) {
     request.set_layout(options_.layout);
@@ -196,10 +194,10 @@ void TopologyClient::SendRegister() {
     request.add_checkpoint_rounds(round);
   }
   // The view goes along only if the request stays within the service's limit.
-  if (view_.epoch != 0 &&
-      request.ByteSizeLong() + view_reported_.ByteSizeLong() + kFieldBytes <=
+  if (view().epoch != 0 &&
+      request.ByteSizeLong() + told_->message.ByteSizeLong() + kFieldBytes <=
           kMaxRequestBytes) {
-    *request.mutable_view() = view_reported_;
+    *request.mutable_view() = told_->message;
   }
   in_flight_ = true;
   calls_->Register(std::move(request),
@@ -272,8 +270,7 @@ void TopologyClient::OnHeartbeat(const absl::Status& status,
       trained_ = true;
       options_.checkpoint_rounds.clear();
     } else {
-      view_ = {};
-      view_reported_.Clear();
+      told_ = std::make_shared<const ToldView>();
     }
     outside_ = false;  // the next answer sets it again if it still holds
     phase_ = Phase::kRegistering;
@@ -334,10 +331,7 @@ void TopologyClient::Learn(const wire::HeartbeatResponse& response) {
                        absl::ZeroDuration(), kLongestWait);
   }
   if (response.has_view() || response.has_view_change()) {
-    const absl::Status taken =
-        response.has_view()
-            ? TakeView(response.view())
-            : TakeView(Apply(view_reported_, response.view_change()));
+    const absl::Status taken = TakeView(response);
     // The same change would be refused again.
     takes_changes_ = taken.ok();
     // A refused view changes nothing: the last one stays, as without a service.
@@ -346,18 +340,18 @@ void TopologyClient::Learn(const wire::HeartbeatResponse& response) {
   observers_.Notify();
 }
 
-absl::Status TopologyClient::TakeView(absl::StatusOr<wire::ViewMessage> told) {
-  GOSSAMER_RETURN_IF_ERROR(told.status());
-  GOSSAMER_ASSIGN_OR_RETURN(View view, FromMessage(*told));
-  if (options_.check_view) GOSSAMER_RETURN_IF_ERROR(options_.check_view(*told));
+absl::Status TopologyClient::TakeView(const wire::HeartbeatResponse& answer) {
+  GOSSAMER_ASSIGN_OR_RETURN(std::shared_ptr<const ToldView> told,
+                            options_.read_view(answer, *told_));
+  if (options_.check_view) {
+    GOSSAMER_RETURN_IF_ERROR(options_.check_view(told->message));
+  }
+  const View& view = told->view;
   // An answer that was delayed, or comes from a service with an old disk, must
   // not bring an earlier view back.
-  if (view.run_id == options_.run_id && view.NewerThan(view_) &&
+  if (view.run_id == options_.run_id && view.NewerThan(told_->view) &&
       (view.RankOf(options_.peer_id) || view.DepartureOf(options_.peer_id))) {
-    view_ = std::move(view);
-    // The view is kept as told, with its signature: only the service can make
-    // another.
-    view_reported_ = *std::move(told);
+    told_ = std::move(told);
   }
   return absl::OkStatus();
 }
@@ -365,7 +359,7 @@ absl::Status TopologyClient::TakeView(absl::StatusOr<wire::ViewMessage> told) {
 absl::Duration TopologyClient::Interval() const {
   // Each of these waits for the next answer: a view, an eviction, a departure,
   // the agreement on the end.
-  const bool eager = view_.epoch == 0 || !suspected_.empty() || leaving_ ||
+  const bool eager = view().epoch == 0 || !suspected_.empty() || leaving_ ||
                      (stop_.round != 0 && !stop_.committed);
   return eager ? std::min(heartbeat_, kEagerInterval) : heartbeat_;
 }
@@ -399,8 +393,8 @@ void TopologyClient::SetReachable(const absl::Status& status) {
       status.code(),
       absl::StrCat("no answer from the topology service at ", options_.service,
                    " (", status.message(), "); ",
-                   view_.epoch == 0 ? "waiting for it"
-                                    : "going on with the last view")));
+                   view().epoch == 0 ? "waiting for it"
+                                     : "going on with the last view")));
 }
 
 // Ends the client after a final refusal.  A peer that is no longer wanted does
@@ -413,7 +407,7 @@ void TopologyClient::Refused(const absl::Status& why) {
   if (over) return;
   refused_ = why;
   // The round that has begun is completed: neighbours count on it.
-  if (view_.epoch != 0) stop_ = {.round = begun_ + 1, .committed = true};
+  if (view().epoch != 0) stop_ = {.round = begun_ + 1, .committed = true};
   if (on_refused_) on_refused_(why);
   observers_.Notify();
 }

@@ -17,11 +17,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "algorithms/base/ids.h"
 #include "proto/topology.pb.h"
 #include "runtime/base/event_loop.h"
+#include "runtime/membership/told_view.h"
 #include "topology/fleet/change_observers.h"
 #include "topology/fleet/membership.h"
 
@@ -62,6 +62,7 @@ struct TopologyClientOptions {
   const EventTally* events = nullptr;
   // Returns OK for a view that may be adopted; empty: every view may.
   std::function<absl::Status(const wire::ViewMessage&)> check_view = nullptr;
+  ViewReader read_view = ReadView;
 };
 
 // Used on the loop only, the destructor included.
@@ -105,7 +106,10 @@ class TopologyClient final : public Membership {
   // once the service knows, or after `limit`.  No heartbeat follows.
   void Finish(absl::Duration limit, EventLoop::Callback done);
 
-  const View& view() const override { return view_; }
+  const View& view() const override { return told_->view; }
+  std::shared_ptr<const View> SharedView() const override {
+    return {told_, &told_->view};
+  }
   std::optional<uint64_t> fleet_round() const override { return fleet_round_; }
   std::optional<uint64_t> second_round() const override {
     return second_round_;
@@ -125,7 +129,7 @@ class TopologyClient final : public Membership {
   std::optional<SurveyTask> survey() const override { return survey_; }
   void ReportMeasured(uint64_t number,
                       std::optional<LinkMeasurement> measured) override;
-  void ViewAdopted() override { took_up_ = view_.epoch != 0; }
+  void ViewAdopted() override { took_up_ = view().epoch != 0; }
   bool took_up() const { return took_up_; }
   void BeginRound(uint64_t round) override;
   void AcknowledgeStop(uint64_t round) override;
@@ -151,7 +155,7 @@ class TopologyClient final : public Membership {
   void Learn(const wire::HeartbeatResponse& response);
   // Goes on by the view if it is newer and has this peer; returns why it cannot
   // be believed.
-  absl::Status TakeView(absl::StatusOr<wire::ViewMessage> told);
+  absl::Status TakeView(const wire::HeartbeatResponse& answer);
   wire::HeartbeatRequest MakeHeartbeat() const;
   void Send();
   void SendAt(absl::Time when);
@@ -189,9 +193,8 @@ class TopologyClient final : public Membership {
   bool reachable_ = true;
   absl::Duration heartbeat_ = absl::Seconds(1);
 
-  View view_;
-  bool takes_changes_ = true;        // else views come whole
-  wire::ViewMessage view_reported_;  // the view as told, to hand it back
+  std::shared_ptr<const ToldView> told_ = std::make_shared<const ToldView>();
+  bool takes_changes_ = true;  // else views come whole
   std::optional<uint64_t> fleet_round_, second_round_;
   std::optional<double> fleet_busy_;
   StopState stop_;

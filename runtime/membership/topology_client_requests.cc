@@ -22,7 +22,7 @@ std::string ToBytes(const std::vector<double>& sketch) {
 // Sends a heartbeat at once when a view is adopted: joining and leaving peers
 // wait until all members train by the newest view.
 void TopologyClient::BeginRound(uint64_t round) {
-  const bool adopts = begun_ < view_.from_round && round >= view_.from_round;
+  const bool adopts = begun_ < view().from_round && round >= view().from_round;
   begun_ = round;
   if (adopts) SendSoon();
 }
@@ -91,8 +91,8 @@ wire::HeartbeatRequest TopologyClient::MakeHeartbeat() const {
   request.set_boot_id(BootId());
   request.set_registered_generation(registered_generation_);
   request.set_takes_view_changes(takes_changes_);
-  request.set_view_generation(view_.generation);
-  request.set_view_epoch(view_.epoch);
+  request.set_view_generation(view().generation);
+  request.set_view_epoch(view().epoch);
   request.set_round(report_.round);
   request.set_steps(report_.steps);
   request.set_rounds_per_second(report_.rounds_per_second);

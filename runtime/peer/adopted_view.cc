@@ -45,7 +45,7 @@ AdoptedView::AdoptedView(const PeerSpec& spec, Parts parts)
 bool AdoptedView::Due(const View& newest) const {
   // Views are ordered by generation and epoch: a service that begins with
   // another store counts epochs anew.
-  if (!newest.NewerThan(view_)) return false;
+  if (!newest.NewerThan(view())) return false;
   // A view is adopted at its own round, the same at all members, so that both
   // ends of an edge take one row of W.  A replay keeps its first view: its log
   // has the changes of h, and ends where members change.
@@ -58,25 +58,27 @@ bool AdoptedView::Due(const View& newest) const {
 }
 
 absl::Status AdoptedView::Adopt(const SavedEdges& saved) {
-  const View& newest = parts_.membership->view();
-  if (!Due(newest)) return absl::OkStatus();
+  if (!Due(parts_.membership->view())) return absl::OkStatus();
+  const std::shared_ptr<const View> shared = parts_.membership->SharedView();
+  const View& newest = *shared;
   const bool first = !in_fleet();
   GOSSAMER_RETURN_IF_ERROR(CheckView(newest, spec_, first));
-  GOSSAMER_ASSIGN_OR_RETURN(schedule_, newest.MakeSchedule());
+  GOSSAMER_ASSIGN_OR_RETURN(schedule_,
+                            ScheduleOf(parts_.make_schedule, newest));
   // A view with other options of the same members can be repeated; one with
   // other members cannot (decisions.h).
-  const bool others = !first && newest.members != view_.members;
+  const bool others = !first && newest.members != view().members;
   if (others) parts_.decisions->NoteMembers(parts_.state->round());
-  view_ = newest;
-  rank_ = *view_.RankOf(spec_.self);
-  parts_.drop_members(view_);
-  GOSSAMER_RETURN_IF_ERROR(AdoptOverlap(view_.overlap_steps));
+  view_ = shared;
+  rank_ = *newest.RankOf(spec_.self);
+  parts_.drop_members(newest);
+  GOSSAMER_RETURN_IF_ERROR(AdoptOverlap(newest.overlap_steps));
   if (first) {
     // The service says where an incarnation begins; a round that this peer
     // counted before belongs to an earlier one.
-    parts_.state->set_round(view_.resume_round != 0
-                                ? view_.resume_round
-                                : std::max<uint64_t>(1, view_.from_round));
+    parts_.state->set_round(newest.resume_round != 0
+                                ? newest.resume_round
+                                : std::max<uint64_t>(1, newest.from_round));
   }
   return parts_.connect(first, saved);
 }
@@ -145,7 +147,7 @@ std::vector<RowEntry> AdoptedView::RowOf(uint64_t round) const {
   std::vector<RowEntry> row;
   if (parts_.codec->Due(round).empty()) return row;
   for (const Neighbor& n : schedule_->Row(rank_, round).neighbors) {
-    row.push_back({view_.members[static_cast<size_t>(n.rank)].id,
+    row.push_back({view().members[static_cast<size_t>(n.rank)].id,
                    gamma_ * static_cast<float>(n.weight)});
   }
   return row;

@@ -40,6 +40,8 @@ class AdoptedView {
     Neighborhood* neighborhood = nullptr;
     TrainingState* state = nullptr;
     Reporter* reporter = nullptr;
+    // Null: View::MakeSchedule.
+    ScheduleMaker make_schedule = nullptr;
     // Members that the view has no more are given up.
     std::function<void(const View&)> drop_members;
     // The view is in use; `first` of its incarnation, with edges of a
@@ -52,13 +54,14 @@ class AdoptedView {
   // Takes up the newest view that is known, if it has begun by this round.
   absl::Status Adopt(const SavedEdges& saved = {});
   // The incarnation that the view was of is over.
-  void Forget() { view_ = {}; }
+  void Forget() { view_ = std::make_shared<const View>(); }
 
   // h from here on: as the view says, or a replay.
   absl::Status AdoptOverlap(int overlap);
 
-  bool in_fleet() const { return view_.epoch != 0; }
-  const View& view() const { return view_; }
+  bool in_fleet() const { return view().epoch != 0; }
+  const View& view() const { return *view_; }
+  const std::shared_ptr<const View>& shared_view() const { return view_; }
   int rank() const { return rank_; }
   const MixingSchedule& schedule() const { return *schedule_; }
   // h.
@@ -74,9 +77,9 @@ class AdoptedView {
 
   const PeerSpec& spec_;
   const Parts parts_;
-  View view_;
+  std::shared_ptr<const View> view_ = std::make_shared<const View>();
   int rank_ = 0;
-  std::unique_ptr<MixingSchedule> schedule_;
+  std::shared_ptr<const MixingSchedule> schedule_;
   int overlap_ = 1;
   float gamma_ = 1;
   std::vector<double> omega_;

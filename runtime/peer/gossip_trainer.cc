@@ -52,8 +52,8 @@ absl::Status GossipTrainer::OnView(bool first, const SavedEdges& saved) {
     }
   }
   // Edges come before the watch: it watches those that there are.
-  GOSSAMER_RETURN_IF_ERROR(
-      parts_.edges->Connect(view, parts_.views->schedule(), saved));
+  GOSSAMER_RETURN_IF_ERROR(parts_.edges->Connect(
+      parts_.views->shared_view(), parts_.views->schedule(), saved));
   parts_.watch->Refresh();
   // A replay waits for its peers as long as they take: a suspicion would have
   // one evicted, by the clock.

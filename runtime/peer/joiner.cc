@@ -80,7 +80,9 @@ Task<absl::Status> Joiner::Join() {
 // Begins by the view that is known, unless it is over by the time that the
 // checkpoints have been read.
 Task<absl::Status> Joiner::TakeUp() {
-  const View& view = parts_.membership->view();
+  // Kept: another view may come while the checkpoints are read.
+  const std::shared_ptr<const View> shared = parts_.membership->SharedView();
+  const View& view = *shared;
   if (view.DepartureOf(spec_.self)) {
     co_return parts_.lifecycle->EndRounds(Lifecycle::Outcome::kLeft);
   }

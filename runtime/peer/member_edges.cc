@@ -46,11 +46,12 @@ std::set<PeerId> PartnersOf(const View& view, const MixingSchedule& schedule,
 MemberEdges::MemberEdges(const PeerSpec& spec, Parts parts)
     : spec_(spec), parts_(std::move(parts)) {}
 
-void MemberEdges::OnView(const View& newest) {
-  if (!newest.NewerThan(known_)) return;
-  DropMembers(newest);
-  AddMembers(newest);
-  known_ = newest;
+void MemberEdges::OnView(const Membership& membership) {
+  if (!membership.view().NewerThan(*known_)) return;
+  std::shared_ptr<const View> newest = membership.SharedView();
+  DropMembers(*newest);
+  AddMembers(*newest);
+  known_ = std::move(newest);
 }
 
 void MemberEdges::DropMembers(const View& newest) {
@@ -61,7 +62,7 @@ void MemberEdges::DropMembers(const View& newest) {
     }
     // The peer was not there before either: its edge goes on from a record
     // alone.
-    if (!known_.RankOf(peer) && !known_.DepartureOf(peer)) continue;
+    if (!known_->RankOf(peer) && !known_->DepartureOf(peer)) continue;
     parts_.reporter->Report(
         "member_removed",
         absl::StrFormat("peer %d is in no view any more; what was under way "
@@ -85,7 +86,7 @@ void MemberEdges::AddMembers(const View& newest) {
     }
     return;
   }
-  const auto schedule = newest.MakeSchedule();
+  const auto schedule = ScheduleOf(parts_.make_schedule, newest);
   if (!schedule.ok()) return;  // reported when the view is adopted
   ReportComingAndGoing(newest);
   // A failure comes again, and ends the run, when the view is adopted.
@@ -94,22 +95,23 @@ void MemberEdges::AddMembers(const View& newest) {
 
 void MemberEdges::ReportComingAndGoing(const View& newest) {
   for (const Member& m : newest.members) {
-    if (known_.RankOf(m.id)) continue;
+    if (known_->RankOf(m.id)) continue;
     parts_.reporter->Report(
         "member_joined", absl::StrFormat("peer %d, from round %d", m.id.value,
                                          newest.from_round));
   }
   for (const Departure& d : newest.departures) {
-    if (!known_.RankOf(d.id) || d.id == spec_.self) continue;
+    if (!known_->RankOf(d.id) || d.id == spec_.self) continue;
     parts_.reporter->Report(
         "member_leaves",
         absl::StrFormat("peer %d, from round %d", d.id.value, d.round));
   }
 }
 
-absl::Status MemberEdges::Connect(const View& view,
+absl::Status MemberEdges::Connect(std::shared_ptr<const View> in_use,
                                   const MixingSchedule& schedule,
                                   const SavedEdges& saved) {
+  const View& view = *in_use;
   GOSSAMER_RETURN_IF_ERROR(
       ConnectPartners(view, schedule, saved, /*newcomers=*/false));
   GOSSAMER_RETURN_IF_ERROR(ConnectSaved(view, saved));
@@ -121,7 +123,7 @@ absl::Status MemberEdges::Connect(const View& view,
     parts_.neighborhood->Rest(peer, MakeExchangeId(parts_.state->round()),
                               /*gone=*/!view.RankOf(peer));
   }
-  known_ = view;
+  known_ = std::move(in_use);
   return absl::OkStatus();
 }
 

@@ -19,6 +19,7 @@
 #include "runtime/peer/training_state.h"
 #include "runtime/replay/decisions.h"
 #include "runtime/transport/transport.h"
+#include "topology/fleet/membership.h"
 #include "topology/mixing_schedule.h"
 #include "topology/view.h"
 
@@ -34,24 +35,25 @@ class MemberEdges {
     const Lifecycle* lifecycle = nullptr;
     const TrainingState* state = nullptr;
     Reporter* reporter = nullptr;
+    ScheduleMaker make_schedule = nullptr;  // null: View::MakeSchedule
   };
   // All of them outlive this object.
   MemberEdges(const PeerSpec& spec, Parts parts);
 
   // A view is known, long before its round comes.  Without deadlines that round
   // would never come if a peer that is gone were waited for.
-  void OnView(const View& newest);
+  void OnView(const Membership& membership);
   // Gives up edges to peers that are in no view any more.
   void DropMembers(const View& newest);
 
   // The view is in use: an edge to every partner in it, and the edges of
   // `saved`.
-  absl::Status Connect(const View& view, const MixingSchedule& schedule,
-                       const SavedEdges& saved);
+  absl::Status Connect(std::shared_ptr<const View> in_use,
+                       const MixingSchedule& schedule, const SavedEdges& saved);
   // The view is the first of an incarnation that begins in a fleet under way.
   absl::Status SayHello(const View& view);
   // The incarnation is over.
-  void Forget() { known_ = {}; }
+  void Forget() { known_ = std::make_shared<const View>(); }
 
  private:
   void AddMembers(const View& newest);
@@ -64,7 +66,8 @@ class MemberEdges {
   const PeerSpec& spec_;
   const Parts parts_;
   std::shared_ptr<const Codec> replicaless_;  // of edges beyond the budget
-  View known_;  // the newest whose members have been added or dropped
+  // The newest whose members have been added or dropped.
+  std::shared_ptr<const View> known_ = std::make_shared<const View>();
 };
 
 }  // namespace gossamer

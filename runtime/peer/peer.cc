@@ -98,13 +98,15 @@ Peer::Peer(PeerSpec spec, Parts parts)
                      .codec = parts_.codec,
                      .lifecycle = &lifecycle_,
                      .state = &state_,
-                     .reporter = &reporter_}),
+                     .reporter = &reporter_,
+                     .make_schedule = parts_.make_schedule}),
       views_(spec_, {.membership = parts_.membership,
                      .decisions = &decisions_,
                      .codec = parts_.codec.get(),
                      .neighborhood = &neighborhood_,
                      .state = &state_,
                      .reporter = &reporter_,
+                     .make_schedule = parts_.make_schedule,
                      .drop_members =
                          [this](const View& view) { edges_.DropMembers(view); },
                      .connect =
@@ -279,7 +281,7 @@ void Peer::OnMembership() {
   // way waits for nobody and ends, and the round loop registers again at its
   // boundary.
   if (parts_.membership->outside()) return DropEdges();
-  edges_.OnView(parts_.membership->view());
+  edges_.OnView(*parts_.membership);
 }
 
 void Peer::DropEdges() {

@@ -77,6 +77,7 @@ class Peer {
     CheckpointStore* checkpoints = nullptr;  // may be null
     // Count-sketch of x for the heartbeat; may be empty.
     std::function<std::vector<double>(std::span<const float>)> sketch;
+    ScheduleMaker make_schedule = nullptr;  // null: each peer its own
   };
 
   // kInvalidArgument if the parts do not fit together.

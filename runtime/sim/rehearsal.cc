@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
+#include "runtime/config/run_config.h"
 #include "runtime/service/options.h"
 
 namespace gossamer {
@@ -22,8 +23,8 @@ simulation::SimServiceOptions ServiceOf(const RehearsalSpec& spec) {
   options.seed = spec.config.seed();
   // It is on the first host; the farthest peer sets the pace.
   Nanos longest = 0;
-  for (const auto& row : spec.scenario.links) {
-    longest = std::max(longest, row[0].delay);
+  for (size_t host = 1; host < spec.scenario.hosts.size(); ++host) {
+    longest = std::max(longest, spec.scenario.links.At(host, 0).delay);
   }
   options.latency = absl::Nanoseconds(longest);
   return options;
@@ -56,12 +57,17 @@ absl::StatusOr<std::unique_ptr<Rehearsal>> Rehearsal::Create(
     made->network_.SetUplink(
         RehearsedPeer::IdOf(from),
         made->PayloadRate(made->spec_.scenario.hosts[from].uplink));
-    for (int to = 0; to < static_cast<int>(size); ++to) {
-      if (from != to) made->Connect(from, to);
-    }
+  }
+  made->network_.SetLinks(
+      [p = made.get()](PeerId from, PeerId to) { return p->LinkOf(from, to); });
+  const RehearsalSpec& s = made->spec_;
+  std::unique_ptr<MixingSchedule> schedule;
+  if (!IsCentralized(s.config)) {
+    GOSSAMER_ASSIGN_OR_RETURN(
+        schedule, MakeSchedule(ScheduleSpecOf(s.config.mixing()),
+                               static_cast<int>(size), s.config.seed()));
   }
   for (int rank = 0; rank < static_cast<int>(size); ++rank) {
-    const RehearsalSpec& s = made->spec_;
     GOSSAMER_ASSIGN_OR_RETURN(
         auto peer,
         RehearsedPeer::Create(
@@ -70,7 +76,23 @@ absl::StatusOr<std::unique_ptr<Rehearsal>> Rehearsal::Create(
              .step_time =
                  [&s, rank](uint64_t call) { return s.step_time(rank, call); },
              .bytes_per_second = s.bytes_per_second,
-             .sink = s.sink(rank)},
+             .sink = s.sink(rank),
+             .edges = schedule == nullptr
+                          ? 0
+                          : schedule->Row(rank, 1).neighbors.size(),
+             .read_view =
+                 [p = made.get()](const auto& answer, const ToldView& base) {
+                   return p->Read(answer, base);
+                 },
+             .make_schedule =
+                 [p = made.get()](const View& view) {
+                   return p->ScheduleOf(view);
+                 },
+             .on_end =
+                 [p = made.get()](const RehearsedPeer& peer) {
+                   ++p->ended_;
+                   p->failed_.Update(peer.status());
+                 }},
             &made->loop_, made->network_, made->service_));
     made->peers_.push_back(std::move(peer));
   }
@@ -83,43 +105,59 @@ double Rehearsal::PayloadRate(uint64_t bytes_per_second) const {
          static_cast<double>(bytes_per_second);
 }
 
-void Rehearsal::Connect(int from, int to) {
-  const LinkSpec& link = spec_.scenario.links[from][to];
+// Asked for when something is first sent there: of ten thousand peers few are
+// neighbours.
+SimLink Rehearsal::LinkOf(PeerId from, PeerId to) {
+  const LinkSpec& link = spec_.scenario.links.At(from.value - 1, to.value - 1);
+  for (const Outage& outage : link.outages) Outages(from, to, outage);
   const auto delay = static_cast<double>(link.delay);
-  network_.SetLink(
-      RehearsedPeer::IdOf(from), RehearsedPeer::IdOf(to),
-      {.latency = absl::Nanoseconds(link.delay),
-       .jitter = delay > 0 ? static_cast<double>(link.jitter) / delay : 0,
-       .bytes_per_second = PayloadRate(link.bytes_per_second)});
-  Outages(from, to);
+  return {.latency = absl::Nanoseconds(link.delay),
+          .jitter = delay > 0 ? static_cast<double>(link.jitter) / delay : 0,
+          .bytes_per_second = PayloadRate(link.bytes_per_second)};
 }
 
 // TCP holds on to what an outage keeps back, so a link that is down delays.
-void Rehearsal::Outages(int from, int to) {
-  for (const Outage& outage : spec_.scenario.links[from][to].outages) {
-    const absl::Time at = begin_ + absl::Nanoseconds(outage.from);
-    struct Again {
-      Rehearsal* self;
-      PeerId from, to;
-      absl::Duration length, every;
-      void operator()(absl::Time begin) const {
-        self->outages_.RunAt(begin, [again = *this, begin] {
-          again.self->network_.Stall(again.from, again.to,
-                                     begin + again.length);
-          // Each outage sets the next one, so a long run keeps no list.
-          if (again.every > absl::ZeroDuration()) again(begin + again.every);
-        });
-      }
-    };
-    Again{this, RehearsedPeer::IdOf(from), RehearsedPeer::IdOf(to),
-          absl::Nanoseconds(outage.to - outage.from),
-          absl::Nanoseconds(outage.every)}(at);
-  }
+void Rehearsal::Outages(PeerId from, PeerId to, const Outage& outage) {
+  struct Again {
+    Rehearsal* self;
+    PeerId from, to;
+    absl::Duration length, every;
+    void operator()(absl::Time begin) const {
+      self->outages_.RunAt(begin, [again = *this, begin] {
+        again.self->network_.Stall(again.from, again.to, begin + again.length);
+        // Each outage sets the next one, so a long run keeps no list.
+        if (again.every > absl::ZeroDuration()) again(begin + again.every);
+      });
+    }
+  };
+  Again{
+      this, from, to, absl::Nanoseconds(outage.to - outage.from),
+      absl::Nanoseconds(outage.every)}(begin_ + absl::Nanoseconds(outage.from));
 }
 
-bool Rehearsal::done() const {
-  return std::ranges::all_of(peers_, [](const auto& p) { return p->ended(); });
+absl::StatusOr<std::shared_ptr<const ToldView>> Rehearsal::Read(
+    const wire::HeartbeatResponse& answer, const ToldView& base) {
+  const wire::ViewMessage& view =
+      answer.has_view() ? answer.view() : answer.view_change().view();
+  std::shared_ptr<const ToldView>& told =
+      told_[{view.generation(), view.epoch(), view.resume_round()}];
+  if (told == nullptr) {
+    GOSSAMER_ASSIGN_OR_RETURN(told, ReadView(answer, base));
+  }
+  return told;
 }
+
+absl::StatusOr<std::shared_ptr<const MixingSchedule>> Rehearsal::ScheduleOf(
+    const View& view) {
+  std::shared_ptr<const MixingSchedule>& schedule =
+      schedules_[{view.generation, view.epoch}];
+  if (schedule == nullptr) {
+    GOSSAMER_ASSIGN_OR_RETURN(schedule, view.MakeSchedule());
+  }
+  return schedule;
+}
+
+bool Rehearsal::done() const { return ended_ == peers_.size(); }
 
 absl::Status Rehearsal::Run(absl::FunctionRef<bool()> pause) {
   while (!done()) {
@@ -130,9 +168,7 @@ absl::Status Rehearsal::Run(absl::FunctionRef<bool()> pause) {
       return absl::DeadlineExceededError(
           "nothing is left to happen, and peers have not ended");
     }
-    for (const auto& peer : peers_) {
-      if (peer->ended()) GOSSAMER_RETURN_IF_ERROR(peer->status());
-    }
+    GOSSAMER_RETURN_IF_ERROR(failed_);
   }
   return absl::OkStatus();
 }

@@ -9,8 +9,11 @@
 #ifndef GOSSAMER_RUNTIME_SIM_REHEARSAL_H_
 #define GOSSAMER_RUNTIME_SIM_REHEARSAL_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -20,6 +23,7 @@
 #include "absl/time/time.h"
 #include "proto/run.pb.h"
 #include "runtime/lab/scenario.h"
+#include "runtime/membership/told_view.h"
 #include "runtime/sim/rehearsed_peer.h"
 #include "runtime/sim/sim_network.h"
 #include "runtime/sim/sim_service.h"
@@ -59,18 +63,20 @@ class Rehearsal {
   // 1/M sum_i ||x_i - mean||^2 over the parameters as they are now, which may
   // be of rounds that differ by a few.
   double ConsensusDistance() const;
-  // Returns the totals from one rank to another so far.
-  SimNetwork::Sent SentBetween(int from, int to) const {
-    return network_.SentBetween(RehearsedPeer::IdOf(from),
-                                RehearsedPeer::IdOf(to));
-  }
+  // Returns the totals so far; peers' ids are one more than their ranks.
+  SimNetwork::Traffic AllSent() const { return network_.AllSent(); }
   absl::Duration elapsed() const { return loop_.Now() - begin_; }
 
  private:
   explicit Rehearsal(RehearsalSpec spec);
   double PayloadRate(uint64_t bytes_per_second) const;
-  void Connect(int from, int to);
-  void Outages(int from, int to);
+  SimLink LinkOf(PeerId from, PeerId to);
+  void Outages(PeerId from, PeerId to, const Outage& outage);
+  // Of all peers: the view of a name is one, and so is its schedule.
+  absl::StatusOr<std::shared_ptr<const ToldView>> Read(
+      const wire::HeartbeatResponse& answer, const ToldView& base);
+  absl::StatusOr<std::shared_ptr<const MixingSchedule>> ScheduleOf(
+      const View& view);
 
   const RehearsalSpec spec_;
   VirtualLoop loop_;
@@ -78,7 +84,13 @@ class Rehearsal {
   SimNetwork network_;
   simulation::SimService service_;
   VirtualPeerLoop outages_;
+  // By generation, epoch and round to resume from; by generation and epoch.
+  std::map<std::array<uint64_t, 3>, std::shared_ptr<const ToldView>> told_;
+  std::map<std::array<uint64_t, 2>, std::shared_ptr<const MixingSchedule>>
+      schedules_;
   std::vector<std::unique_ptr<RehearsedPeer>> peers_;
+  size_t ended_ = 0;
+  absl::Status failed_;  // the first error of a peer
 };
 
 }  // namespace gossamer

@@ -9,7 +9,6 @@
 #include "runtime/config/compose.h"
 #include "runtime/config/run_config.h"
 #include "topology/fleet/sketch.h"
-#include "topology/mixing_schedule.h"
 
 namespace gossamer {
 namespace {
@@ -94,16 +93,8 @@ std::span<const float> RehearsedPeer::parameters() const {
 }
 
 absl::Duration RehearsedPeer::Overhead() const {
-  const RunConfig& config = options_.config;
-  double streams = kOptimizerStreams;
-  if (!IsCentralized(config)) {
-    const auto schedule =
-        MakeSchedule(ScheduleSpecOf(config.mixing()),
-                     static_cast<int>(config.peers()), config.seed());
-    const size_t edges =
-        schedule.ok() ? (*schedule)->Row(options_.rank, 1).neighbors.size() : 0;
-    streams += kEdgeStreams * static_cast<double>(edges);
-  }
+  const double streams =
+      kOptimizerStreams + kEdgeStreams * static_cast<double>(options_.edges);
   const auto floats = static_cast<double>(game_->layout().size());
   return absl::Seconds(sizeof(float) * floats * streams /
                        // Optimizer and codecs are bound by memory, not by
@@ -139,6 +130,7 @@ absl::Status RehearsedPeer::Compose(SimNetwork& network,
   client.address = absl::StrCat("rank ", options_.rank);
   client.layout_fingerprint = layout.fingerprint();
   client.configuration_hash = ConfigurationHash(config);
+  client.read_view = options_.read_view;
   client_ = std::make_unique<TopologyClient>(
       std::move(client), &loop_, service.Connect(&loop_, &immortal_));
   client_->Observe(this, [this] { waiter_.Notify(); });
@@ -153,24 +145,34 @@ absl::Status RehearsedPeer::Compose(SimNetwork& network,
   spec.evaluates = options_.rank == 0;
   const uint64_t seed = config.seed();
   GOSSAMER_ASSIGN_OR_RETURN(
-      peer_, Peer::Create(std::move(spec),
-                          {.loop = &loop_,
-                           .compute = compute_.get(),
-                           .transport = transport_.get(),
-                           .membership = client_.get(),
-                           .game = game_.get(),
-                           .step = step_.get(),
-                           .codec = std::move(codec),
-                           .gradients = std::move(gradients),
-                           .metrics = options_.sink,
-                           .sketch = [seed, layout = &game_->layout()](
-                                         std::span<const float> x) {
-                             return SketchPlayers(x, *layout, seed);
-                           }}));
+      peer_,
+      Peer::Create(
+          std::move(spec),
+          {.loop = &loop_,
+           .compute = compute_.get(),
+           .transport = transport_.get(),
+           .membership = client_.get(),
+           .game = game_.get(),
+           .step = step_.get(),
+           .codec = std::move(codec),
+           .gradients = std::move(gradients),
+           .metrics = options_.sink,
+           .sketch =
+               [seed, layout = &game_->layout()](std::span<const float> x) {
+                 return SketchPlayers(x, *layout, seed);
+               },
+           .make_schedule = options_.make_schedule}));
   return absl::OkStatus();
 }
 
 Task<absl::Status> RehearsedPeer::Main() {
+  Task<absl::Status> train = Train();
+  status_ = co_await train.result();
+  options_.on_end(*this);
+  co_return absl::OkStatus();
+}
+
+Task<absl::Status> RehearsedPeer::Train() {
   client_->Start();
   Task<absl::Status> run = peer_->Run();
   const absl::Status status = co_await run.result();

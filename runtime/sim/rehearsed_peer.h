@@ -35,6 +35,12 @@ class RehearsedPeer {
     std::function<absl::Duration(uint64_t call)> step_time;
     double bytes_per_second = 0;
     MetricsSink* sink = nullptr;
+    // Edges of a peer, for the time that its codecs take.
+    size_t edges = 0;
+    // What the peers of a rehearsal share.
+    ViewReader read_view;
+    ScheduleMaker make_schedule;
+    std::function<void(const RehearsedPeer& ended)> on_end;
   };
 
   static PeerId IdOf(int rank) { return {static_cast<uint64_t>(rank) + 1}; }
@@ -45,9 +51,9 @@ class RehearsedPeer {
       simulation::SimService& service);
   ~RehearsedPeer();
 
-  bool ended() const { return main_.valid() && main_.done(); }
+  bool ended() const { return status_.has_value(); }
   // Called only once it has ended.
-  const absl::Status& status() const { return main_.value(); }
+  const absl::Status& status() const { return *status_; }
   std::span<const float> parameters() const;
 
  private:
@@ -57,6 +63,7 @@ class RehearsedPeer {
   RehearsedPeer(Options options, VirtualLoop* loop);
   absl::Status Compose(SimNetwork& network, simulation::SimService& service);
   absl::Duration Overhead() const;
+  Task<absl::Status> Train();
   Task<absl::Status> Main();
 
   const Options options_;
@@ -70,6 +77,7 @@ class RehearsedPeer {
   std::unique_ptr<TopologyClient> client_;
   std::unique_ptr<Peer> peer_;
   absl::Status refused_;
+  std::optional<absl::Status> status_;
   Task<absl::Status> main_;
 };
 

@@ -259,9 +259,15 @@ void SimNetwork::SendFrame(const ConnectionPtr& c, int from, Channel channel,
   Enqueue(c, 1 - from, std::move(item));
 }
 
+const SimLink& SimNetwork::LinkFor(PeerId from, PeerId to,
+                                   Direction& direction) {
+  if (!direction.link && link_of_) direction.link = link_of_(from, to);
+  return direction.link ? *direction.link : options_.link;
+}
+
 absl::Time SimNetwork::Arrival(PeerId from, PeerId to, size_t bytes) {
   Direction& direction = directions_[{from, to}];
-  const SimLink& link = direction.link ? *direction.link : options_.link;
+  const SimLink& link = LinkFor(from, to, direction);
   absl::Time sent = std::max(loop_.Now(), direction.busy_until);
   if (link.bytes_per_second > 0) {
     sent += absl::Seconds(static_cast<double>(bytes) / link.bytes_per_second);
@@ -289,9 +295,17 @@ SimNetwork::Sent SimNetwork::SentBetween(PeerId from, PeerId to) const {
   return it == directions_.end() ? Sent{} : it->second.sent;
 }
 
+SimNetwork::Traffic SimNetwork::AllSent() const {
+  Traffic traffic;
+  for (const auto& [ends, direction] : directions_) {
+    if (direction.sent.frames > 0) traffic.emplace(ends, direction.sent);
+  }
+  return traffic;
+}
+
 Transit SimNetwork::TransitOf(PeerId from, PeerId to, size_t bytes) {
-  const Direction& direction = directions_[{from, to}];
-  const SimLink& link = direction.link ? *direction.link : options_.link;
+  Direction& direction = directions_[{from, to}];
+  const SimLink& link = LinkFor(from, to, direction);
   double rate = link.bytes_per_second;
   if (const auto up = uplinks_.find(from); up != uplinks_.end()) {
     const double most = up->second.bytes_per_second;

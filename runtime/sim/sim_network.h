@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -82,6 +83,9 @@ class SimNetwork {
                                             std::string address = "");
 
   void SetLink(PeerId from, PeerId to, SimLink link);
+  // Directions that SetLink has not set have the link that `link_of` says.
+  using LinkOf = std::function<SimLink(PeerId from, PeerId to)>;
+  void SetLinks(LinkOf link_of) { link_of_ = std::move(link_of); }
   // A peer's frames to all others share one wire of this rate; 0: no limit.
   void SetUplink(PeerId from, double bytes_per_second);
   void SetChaos(SimChaos chaos) { chaos_ = chaos; }
@@ -106,6 +110,9 @@ class SimNetwork {
     uint64_t bytes = 0;
   };
   Sent SentBetween(PeerId from, PeerId to) const;
+  // Of all directions in which something was sent.
+  using Traffic = std::map<std::pair<PeerId, PeerId>, Sent>;  // from, to
+  Traffic AllSent() const;
   // Frames that SimChaos has changed.
   struct ChaosSeen {
     uint64_t lost = 0, duplicated = 0, reordered = 0;
@@ -151,6 +158,8 @@ class SimNetwork {
   void Enqueue(const ConnectionPtr& c, int to, sim_internal::Item item);
   void Pump(const ConnectionPtr& c, int to);
   void SchedulePump(const ConnectionPtr& c, int to);
+  // The link of a direction; said by link_of_ when it is first asked for.
+  const SimLink& LinkFor(PeerId from, PeerId to, Direction& direction);
   absl::Time Arrival(PeerId from, PeerId to, size_t bytes);
   Transit TransitOf(PeerId from, PeerId to, size_t bytes);
   void Forget(const ConnectionPtr& c, int end);
@@ -158,6 +167,7 @@ class SimNetwork {
   VirtualPeerLoop loop_;
   const SimOptions options_;
   const RngKey key_;
+  LinkOf link_of_;
   SimChaos chaos_;
   ChaosSeen chaos_seen_;
   std::set<PeerId> partitioned_;

@@ -1,6 +1,8 @@
 #include "runtime/sim/sim_service.h"
 
 #include <algorithm>
+#include <memory>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -63,16 +65,21 @@ class SimService::Calls final : public TopologyCalls {
     // The function runs on the peer's loop, once.
     auto answer = [this, alive, answered, done = std::move(done)](
                       absl::Duration after, absl::Status status,
-                      Response response) {
-      loop_->RunAt(loop_->Now() + after,
-                   [alive, answered, done, status = std::move(status),
-                    response = std::move(response)] {
-                     if (alive.expired() || *answered) return;
-                     *answered = true;
-                     done(status, response);
-                   });
+                      Response response,
+                      std::shared_ptr<wire::ViewMessage> view) {
+      loop_->RunAt(
+          loop_->Now() + after,
+          [alive, answered, done, status = std::move(status),
+           response = std::move(response), view = std::move(view)]() mutable {
+            if (alive.expired() || *answered) return;
+            *answered = true;
+            Lend(view.get(), response);
+            done(status, response);
+            TakeBack(response);
+          });
     };
-    answer(kCallDeadline, absl::DeadlineExceededError("no answer in time"), {});
+    answer(kCallDeadline, absl::DeadlineExceededError("no answer in time"), {},
+           nullptr);
     const PeerId peer{request.peer_id()};
     // A call that is lost on its way never reaches the service; the deadline
     // answers.
@@ -94,9 +101,21 @@ class SimService::Calls final : public TopologyCalls {
           // be able to ask again.
           if (alive.expired() || service->Lost()) return;
           if (service->mute_to_.contains(peer)) return;
-          answer(latency, std::move(status), std::move(response));
+          auto view = service->TakeView(response);
+          answer(latency, std::move(status), std::move(response),
+                 std::move(view));
         });
   }
+
+  // The answer has the view, and does not own it, until it is taken back.
+  static void Lend(wire::ViewMessage* view, wire::HeartbeatResponse& answer) {
+    if (view != nullptr) answer.unsafe_arena_set_allocated_view(view);
+  }
+  static void TakeBack(wire::HeartbeatResponse& answer) {
+    (void)answer.unsafe_arena_release_view();
+  }
+  static void Lend(wire::ViewMessage*, wire::RegisterResponse&) {}
+  static void TakeBack(wire::RegisterResponse&) {}
 
   SimService* const service_;
   VirtualPeerLoop* const loop_;
@@ -157,6 +176,7 @@ absl::Status SimService::Start(bool old) {
       [this] { return loop_.Now() + clock_error_; }, log_);
   if (!plane.ok()) return plane.status();
   plane_ = *std::move(plane);
+  answered_view_ = nullptr;  // a name is of one view in one incarnation
   if (options_.observer) {
     options_.observer->Started(fleet()->record(), loop_.Now());
   }
@@ -173,6 +193,21 @@ bool SimService::MayForget() const {
     const auto known = views_known_.find({m.boot_id, disk_->view.epoch});
     return known != views_known_.end();
   });
+}
+
+std::shared_ptr<wire::ViewMessage> SimService::TakeView(
+    wire::HeartbeatResponse& answer) {
+  if (!answer.has_view()) return nullptr;
+  const auto name = [](const wire::ViewMessage& v) {
+    return std::tuple(v.generation(), v.epoch(), v.resume_round());
+  };
+  if (answered_view_ == nullptr ||
+      name(*answered_view_) != name(answer.view())) {
+    answered_view_ =
+        std::make_shared<wire::ViewMessage>(std::move(*answer.mutable_view()));
+  }
+  answer.clear_view();
+  return answered_view_;
 }
 
 void SimService::LoseDisk() {

@@ -96,6 +96,12 @@ class SimService {
                   const absl::Status& status);
   void Watch();
   bool MayForget() const;
+  // Takes the view out of an answer; answers under way share it, of which a
+  // large fleet has thousands.
+  std::shared_ptr<wire::ViewMessage> TakeView(wire::HeartbeatResponse& answer);
+  std::shared_ptr<wire::ViewMessage> TakeView(wire::RegisterResponse&) {
+    return nullptr;
+  }
 
   VirtualPeerLoop loop_;
   const SimServiceOptions options_;
@@ -108,6 +114,7 @@ class SimService {
   std::optional<FleetRecord> backup_;
   std::set<std::pair<uint64_t, uint64_t>> views_known_;  // boot ids and epochs
   std::unique_ptr<ControlPlane> plane_;
+  std::shared_ptr<wire::ViewMessage> answered_view_;  // the last that was taken
   double loss_ = 0;
   double disk_error_ = 0;
   absl::Duration clock_error_;  // since the last start

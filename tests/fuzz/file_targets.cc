@@ -123,7 +123,7 @@ void ConfigOverride(Bytes input) {
 void ScenarioFile(Bytes input) {
   const auto scenario = ParseScenario(Text(input), "fuzz", std::nullopt);
   if (!scenario.ok()) return;
-  Require(scenario->hosts.size() <= kMostLabHosts, "a lab has bounds");
+  Require(scenario->hosts.size() <= kMaxPeers, "a lab has bounds");
 }
 
 void DecisionLog(Bytes input) { (void)Decisions::Replay(Text(input)); }

@@ -356,9 +356,7 @@ FleetAnswer Fleet::Answer(const FleetHeartbeat& heartbeat, absl::Time now) {
   // A view is sent only until the member says that it knows it, so that most
   // answers are small.
   if (views_.view().NewerThan(KnownView(heartbeat))) {
-    // A member that trains has resumed.
-    answer.view =
-        ViewFrom(heartbeat.round_begun == 0 ? member.resume_round : 0);
+    answer.view = ViewFrom(member.resume_round);
   }
   return answer;
 }
@@ -414,8 +412,8 @@ void Fleet::Tick(absl::Time now) {
 
 FleetSnapshot Fleet::Snapshot(absl::Time now) const {
   FleetSnapshot snapshot;
-  // Sketches by the round they were taken at, latest round first.
-  std::map<uint64_t, std::vector<std::vector<double>>, std::greater<>> rounds;
+  // Members that have a sketch of a round, latest round first.
+  std::map<uint64_t, size_t, std::greater<>> rounds;
   size_t members = 0;
   for (const MemberRecord& m : roster_.members()) {
     const LiveMember& live = roster_.live(m.id);
@@ -431,14 +429,19 @@ FleetSnapshot Fleet::Snapshot(absl::Time now) const {
          .removals = m.removals});
     if (!OfTheFleet(m)) continue;
     ++members;
-    for (const auto& [round, sketch] : live.sketches) {
-      rounds[round].push_back(sketch);
-    }
+    for (const auto& [round, sketch] : live.sketches) ++rounds[round];
   }
   // A distance is of one round: members report at different times, so the
   // newest round that all of them have sketched is looked for.
-  for (const auto& [round, sketches] : rounds) {
-    if (sketches.size() < members) continue;
+  for (const auto& [round, sketched] : rounds) {
+    if (sketched < members) continue;
+    std::vector<std::vector<double>> sketches;
+    for (const MemberRecord& m : roster_.members()) {
+      if (!OfTheFleet(m)) continue;
+      for (const auto& [of, sketch] : roster_.live(m.id).sketches) {
+        if (of == round) sketches.push_back(sketch);
+      }
+    }
     snapshot.consensus = ConsensusOf(round, sketches, snapshot.peers);
     break;
   }

@@ -77,6 +77,10 @@ class Membership {
   // Newest view known; epoch 0 while there is none.  Adopt it at the boundary
   // of its from_round.
   virtual const View& view() const = 0;
+  // The same, to keep.
+  virtual std::shared_ptr<const View> SharedView() const {
+    return std::make_shared<const View>(view());
+  }
   // The round beyond which no peer jumps, as of the service's last answer: the
   // largest that two peers have got to; of one or two peers, the largest.
   // Nothing while the service does not answer.

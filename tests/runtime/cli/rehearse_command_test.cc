@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <sstream>
 #include <stdexcept>
@@ -241,6 +242,30 @@ TEST_F(Rehearse, AComparisonOfOtherConditionsIsRefused) {
   refused(compare + "10ms", "place: none -> \"rehearsal\"");
 }
 
+// What a peer sends does not depend on how many there are, and of a large fleet
+// the first peers have logs.
+TEST_F(Rehearse, APeerOfAThousandSendsWhatOneOfFiftyDoes) {
+  const auto bytes_of_a_peer = [this](int peers) {
+    const std::string out = absl::StrCat(folder_.path(), "/of-", peers);
+    Summary(absl::StrCat("--out ", out, " --set peers=", peers,
+                         " --set rounds=10 --set mixing.graph=random-regular "
+                         "--set mixing.degree=4 "
+                         "--set game.synthetic.parameters=200"));
+    const auto network = ordered_json::parse(ReadAll(out + "/network.json"));
+    double bytes = 0;
+    for (const auto& link : network["links"]) {
+      bytes += link["bytes"].get<double>();
+    }
+    EXPECT_EQ(network["links"].size(), 4 * peers);
+    EXPECT_TRUE(fs::exists(
+        absl::StrCat(out, "/peer-", std::min(peers, 200), "/metrics.jsonl")));
+    EXPECT_FALSE(fs::exists(out + "/peer-201"));
+    return bytes / peers;
+  };
+  const double of_fifty = bytes_of_a_peer(50);
+  EXPECT_NEAR(bytes_of_a_peer(1000) / of_fifty, 1, 0.02);
+}
+
 TEST_F(Rehearse, WhatIsMissingIsAskedFor) {
   Write("gan.textproto", "name: \"g\" peers: 4");
   Write("q.textproto", "name: \"q\" game { quadratic { dimension: 64 } }");
@@ -260,6 +285,13 @@ TEST_F(Rehearse, WhatIsMissingIsAskedFor) {
       {"lab --rehearse --scenario far.textproto", "exactly one of"},
       {"lab --rehearse --scenario two.textproto --config c.textproto",
        "2 hosts"},
+      {"lab --scenario far.textproto --config c.textproto --set peers=201",
+       "more than 200"},
+      {"plan --scenario far.textproto --config c.textproto --set peers=201",
+       "at most 200"},
+      {"lab --rehearse --scenario far.textproto --config c.textproto "
+       "--set peers=20000",
+       "16384"},
       {"compare --config c.textproto --rehearse", "give --scenarios or --rtt"},
       {"compare --config q.textproto --rehearse --rtt 1ms",
        "how long does a step take"},

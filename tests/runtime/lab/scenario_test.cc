@@ -39,14 +39,14 @@ TEST(Scenario, IsAPlainNetworkUnlessToldOtherwise) {
   const Scenario s = Parse("");
   ASSERT_THAT(s.hosts, SizeIs(4));
   EXPECT_EQ(s.hosts[3].name, "host-3");
-  EXPECT_EQ(s.links[0][1].delay, 0);
-  EXPECT_EQ(s.links[0][1].bytes_per_second, 0u);
-  EXPECT_EQ(s.links[0][1].queue_bytes, 8'000'000u);
+  EXPECT_EQ(s.links.At(0, 1).delay, 0);
+  EXPECT_EQ(s.links.At(0, 1).bytes_per_second, 0u);
+  EXPECT_EQ(s.links.At(0, 1).queue_bytes, 8'000'000u);
   EXPECT_EQ(s.mtu, 1500u);
   EXPECT_FALSE(s.stock_tcp);
   EXPECT_THAT(Parse("", 7).hosts, SizeIs(7));
   EXPECT_THAT(Parse("hosts: 9").hosts, SizeIs(9));
-  EXPECT_THAT(Parse("hosts: 9", 3).links, SizeIs(3));
+  EXPECT_EQ(Parse("hosts: 9", 3).links.size(), 3u);
 }
 
 TEST(Scenario, TakesAllThatALinkCanBe) {
@@ -54,7 +54,7 @@ TEST(Scenario, TakesAllThatALinkCanBe) {
     hosts: 2 tcp: "stock" mtu: 9000 seed: 5
     link { rtt: "100ms" rate: "100mbit" jitter: "2ms" loss: 0.01 queue: "16MB"
            outage { from: "1s" to: "2s" } outage { from: "5s" to: "6s" } })");
-  for (const LinkSpec& link : {s.links[0][1], s.links[1][0]}) {
+  for (const LinkSpec& link : {s.links.At(0, 1), s.links.At(1, 0)}) {
     EXPECT_EQ(link.delay, 50 * kMilli);
     EXPECT_EQ(link.bytes_per_second, 12'500'000u);
     EXPECT_EQ(link.jitter, 2 * kMilli);
@@ -85,21 +85,21 @@ TEST(Scenario, LinksMayBeLikeARungOfTheLadder) {
     hosts: 3
     link { like: "lan" }
     link { a: "host-1" like: "mobile" rtt: "90ms" b_to_a { loss_burst: 9 } })");
-  EXPECT_EQ(s.links[0][2].delay, kMilli / 10);
-  EXPECT_EQ(s.links[1][0].delay, 45 * kMilli);
-  EXPECT_EQ(s.links[1][0].bytes_per_second, 1'250'000u);
-  EXPECT_EQ(s.links[1][0].reorder, 0.01);
-  EXPECT_EQ(s.links[1][0].loss_burst, 4);
-  EXPECT_EQ(s.links[0][1].loss_burst, 9);
+  EXPECT_EQ(s.links.At(0, 2).delay, kMilli / 10);
+  EXPECT_EQ(s.links.At(1, 0).delay, 45 * kMilli);
+  EXPECT_EQ(s.links.At(1, 0).bytes_per_second, 1'250'000u);
+  EXPECT_EQ(s.links.At(1, 0).reorder, 0.01);
+  EXPECT_EQ(s.links.At(1, 0).loss_burst, 4);
+  EXPECT_EQ(s.links.At(0, 1).loss_burst, 9);
   // Each rung is a scenario of its own, and no rung is better than one before.
   double delay = 0;
   for (const Rung& rung : kLadder) {
     const Scenario of =
         Parse(absl::StrCat("link { like: \"", std::string(rung.name), "\" }"));
-    EXPECT_GT(of.links[0][1].bytes_per_second, 0u) << rung.name;
+    EXPECT_GT(of.links.At(0, 1).bytes_per_second, 0u) << rung.name;
     if (rung.name == "home") delay = 0;
-    EXPECT_GE(of.links[0][1].delay, delay) << rung.name;
-    delay = static_cast<double>(of.links[0][1].delay);
+    EXPECT_GE(of.links.At(0, 1).delay, delay) << rung.name;
+    delay = static_cast<double>(of.links.At(0, 1).delay);
   }
 }
 
@@ -107,14 +107,14 @@ TEST(Scenario, RunsOfLossesLeaveRoomForAPacketBetween) {
   EXPECT_THAT(
       Error("link { loss: 0.9 } link { a: \"host-1\" loss_burst: 4 }"),
       HasSubstr("host-0 to host-1 loses 0.9 of its packets, 4 in a row"));
-  EXPECT_EQ(Parse("link { loss: 0.8 loss_burst: 4 }").links[0][1].loss, 0.8);
-  EXPECT_EQ(Parse("link { loss: 1 loss_burst: 4 }").links[0][1].loss, 1);
+  EXPECT_EQ(Parse("link { loss: 0.8 loss_burst: 4 }").links.At(0, 1).loss, 0.8);
+  EXPECT_EQ(Parse("link { loss: 1 loss_burst: 4 }").links.At(0, 1).loss, 1);
 }
 
 TEST(Scenario, ARungLeavesOutages) {
   const Scenario s = Parse(R"(
     link { outage { from: "1s" to: "2s" } } link { a: "host-1" like: "ocean" })");
-  EXPECT_THAT(s.links[0][1].outages, SizeIs(1));
+  EXPECT_THAT(s.links.At(0, 1).outages, SizeIs(1));
 }
 
 TEST(Scenario, DirectionsMayDiffer) {
@@ -122,25 +122,25 @@ TEST(Scenario, DirectionsMayDiffer) {
     hosts: 3
     link { a: "host-2" b: "host-0" delay: "10ms" rate: "1gbit"
            a_to_b { delay: "30ms" rate: "10mbit" } b_to_a { loss: 0.5 } })");
-  EXPECT_EQ(s.links[2][0].delay, 30 * kMilli);
-  EXPECT_EQ(s.links[0][2].delay, 10 * kMilli);
-  EXPECT_EQ(s.links[2][0].bytes_per_second, 1'250'000u);
-  EXPECT_EQ(s.links[0][2].bytes_per_second, 125'000'000u);
-  EXPECT_EQ(s.links[2][0].loss, 0);
-  EXPECT_EQ(s.links[0][2].loss, 0.5);
-  EXPECT_EQ(s.links[0][1].delay, 0);
+  EXPECT_EQ(s.links.At(2, 0).delay, 30 * kMilli);
+  EXPECT_EQ(s.links.At(0, 2).delay, 10 * kMilli);
+  EXPECT_EQ(s.links.At(2, 0).bytes_per_second, 1'250'000u);
+  EXPECT_EQ(s.links.At(0, 2).bytes_per_second, 125'000'000u);
+  EXPECT_EQ(s.links.At(2, 0).loss, 0);
+  EXPECT_EQ(s.links.At(0, 2).loss, 0.5);
+  EXPECT_EQ(s.links.At(0, 1).delay, 0);
 }
 
 TEST(Scenario, AHostAloneMeansAllItsLinks) {
   const Scenario s = Parse(R"(
     hosts: 3 link { a: "host-1" rtt: "8ms" a_to_b { rate: "1mbit" } })");
   for (int other : {0, 2}) {
-    EXPECT_EQ(s.links[1][other].delay, 4 * kMilli);
-    EXPECT_EQ(s.links[other][1].delay, 4 * kMilli);
-    EXPECT_EQ(s.links[1][other].bytes_per_second, 125'000u);
-    EXPECT_EQ(s.links[other][1].bytes_per_second, 0u);
+    EXPECT_EQ(s.links.At(1, other).delay, 4 * kMilli);
+    EXPECT_EQ(s.links.At(other, 1).delay, 4 * kMilli);
+    EXPECT_EQ(s.links.At(1, other).bytes_per_second, 125'000u);
+    EXPECT_EQ(s.links.At(other, 1).bytes_per_second, 0u);
   }
-  EXPECT_EQ(s.links[0][2].delay, 0);
+  EXPECT_EQ(s.links.At(0, 2).delay, 0);
 }
 
 TEST(Scenario, TheMoreSpecificLinkCountsFieldByField) {
@@ -154,7 +154,7 @@ TEST(Scenario, TheMoreSpecificLinkCountsFieldByField) {
     link { a: "us" b: "us" rate: "9mbit" }
     link { a: "us" rtt: "2ms" }
     link { rtt: "1ms" rate: "1mbit" })");
-  const auto rtt = [&s](int i, int j) { return s.links[i][j].delay * 2; };
+  const auto rtt = [&s](int i, int j) { return s.links.At(i, j).delay * 2; };
   // The hosts are us-0, us-1, eu-0, eu-1.
   EXPECT_EQ(rtt(2, 3), kMilli);
   EXPECT_EQ(rtt(0, 1), 4 * kMilli);
@@ -162,9 +162,9 @@ TEST(Scenario, TheMoreSpecificLinkCountsFieldByField) {
   EXPECT_EQ(rtt(3, 0), 5 * kMilli);
   EXPECT_EQ(rtt(1, 2), 4 * kMilli);
   EXPECT_EQ(rtt(1, 3), 6 * kMilli);
-  EXPECT_EQ(s.links[1][3].bytes_per_second, 375'000u);
-  EXPECT_EQ(s.links[0][1].bytes_per_second, 1'125'000u);
-  EXPECT_EQ(s.links[2][3].bytes_per_second, 125'000u);
+  EXPECT_EQ(s.links.At(1, 3).bytes_per_second, 375'000u);
+  EXPECT_EQ(s.links.At(0, 1).bytes_per_second, 1'125'000u);
+  EXPECT_EQ(s.links.At(2, 3).bytes_per_second, 125'000u);
   EXPECT_EQ(s.hosts[2].name, "eu-0");
   EXPECT_EQ(s.hosts[2].region, "eu");
 }
