@@ -37,7 +37,7 @@ class RehearsedPeer {
     MetricsSink* sink = nullptr;
     // Edges of a peer, for the time that its codecs take.
     size_t edges = 0;
-    // What the peers of a rehearsal share.
+    // The peers of a rehearsal share both.
     ViewReader read_view;
     ScheduleMaker make_schedule;
     std::function<void(const RehearsedPeer& ended)> on_end;

@@ -242,7 +242,7 @@ TEST_F(Rehearse, AComparisonOfOtherConditionsIsRefused) {
   refused(compare + "10ms", "place: none -> \"rehearsal\"");
 }
 
-// What a peer sends does not depend on how many there are, and of a large fleet
+// A peer sends as much in a large fleet as in a small one, and of a large fleet
 // the first peers have logs.
 TEST_F(Rehearse, APeerOfAThousandSendsWhatOneOfFiftyDoes) {
   const auto bytes_of_a_peer = [this](int peers) {
