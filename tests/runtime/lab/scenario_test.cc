@@ -183,15 +183,16 @@ const Wrong kWrong[] = {
     {"\nlink { rtt 5 }", "s.textproto:2:"},
     {"link { rt: \"5ms\" }", "did you mean \"rtt\"?"},
     {"link { rtt: 5 }", "s.textproto:1:13"},
-    {"hosts: 1", "s.textproto:1:1: hosts makes 1 hosts; there can be 2 to 200"},
-    {"hosts: 201", "there can be 2 to 200"},
+    {"hosts: 1",
+     "s.textproto:1:1: hosts makes 1 hosts; there can be 2 to 16384"},
+    {"hosts: 16385", "there can be 2 to 16384"},
     {"hosts: -2", "s.textproto:1:"},
     {"hosts: 2 region { name: \"a\" }", "cannot both be"},
     {"region { name: \"a\" }", "makes 1 hosts"},
     {"region { hosts: 3 }", "s.textproto:1:1: region[0].name is \"\""},
     {"region { name: \"a b\" }", "letters"},
     {"region { name: \"a\" hosts: 0 }", "region[0].hosts is 0"},
-    {"region { name: \"a\" hosts: 500 }", "region[0].hosts is 500"},
+    {"region { name: \"a\" hosts: 17000 }", "region[0].hosts is 17000"},
     {"region { name: \"a\" }\nregion { name: \"a\" }",
      "s.textproto:2:10: region[1].name is \"a\" a second time"},
     {"region { name: \"a\" } region { name: \"a-0\" }", "also a region"},
@@ -273,8 +274,30 @@ TEST(Scenario, TellsEveryProblemAtOnce) {
 
 TEST(Scenario, RefusesMoreHostsThanItHas) {
   EXPECT_THAT(Error("hosts: 3", 4), HasSubstr("has 3 hosts, but 4 are needed"));
-  EXPECT_THAT(Error("", 201), HasSubstr("there can be 1 to 200"));
-  EXPECT_THAT(Error("", 0), HasSubstr("there can be 1 to 200"));
+  EXPECT_THAT(Error("", 16'385), HasSubstr("there can be 1 to 16384"));
+  EXPECT_THAT(Error("", 0), HasSubstr("there can be 1 to 16384"));
+}
+
+// Hosts that no link tells apart share their links, but for those of one host
+// by its name.
+TEST(Scenario, TenThousandHostsHaveFewLinks) {
+  const Scenario s = Parse(R"(
+      region { name: "paris" hosts: 5000 }
+      region { name: "tokyo" hosts: 5000 }
+      link { a: "paris" b: "paris" rtt: "2ms" }
+      link { a: "paris" b: "tokyo" rtt: "200ms" b_to_a { delay: "150ms" } }
+      link { a: "tokyo-7" rtt: "500ms" })");
+  EXPECT_EQ(s.hosts.size(), 10'000u);
+  EXPECT_EQ(s.links.specs().size(), 3u);
+  EXPECT_EQ(s.links.At(1, 4999).delay, kMilli);
+  EXPECT_EQ(s.links.At(4999, 5000).delay, 100 * kMilli);
+  EXPECT_EQ(s.links.At(5000, 4999).delay, 150 * kMilli);
+  EXPECT_EQ(s.links.At(5007, 3).delay, 250 * kMilli);
+  EXPECT_EQ(s.links.At(5006, 5008).delay, 0);
+  const auto json = nlohmann::json::parse(ScenarioJson(s));
+  EXPECT_EQ(json["hosts_in_all"], 10'000);
+  EXPECT_EQ(json["hosts"].size(), 3u);
+  EXPECT_EQ(json["links"].size(), 9u);
 }
 
 TEST(Scenario, FilesThatComeWithItAreRight) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/runtime/peer/quadratic_fleet.h"
 #include "tests/testing/forwarding_membership.h"
@@ -55,12 +56,14 @@ class RegroupedFleet final : public ForwardingMembership {
   const size_t rank_;
 };
 
-// Returns the fleet's next view: its members in another order.
+// Returns the fleet's next view: a ring of its members in another order.
 View Regrouped(SimFleet& fleet, const std::vector<size_t>& ranks) {
   View view = fleet.fleet().view();
-  std::vector<Member> members;
-  for (const size_t rank : ranks) members.push_back(view.members[rank]);
-  view.members = members;
+  view.schedule.graph = "edge-list";
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    absl::StrAppend(&view.schedule.edges, ranks[i], "-",
+                    ranks[(i + 1) % ranks.size()], " ");
+  }
   view.epoch = 2;
   return view;
 }
