@@ -45,11 +45,11 @@ TEST(SurveyNetworkTest, WhatWasMeasuredIsAScenario) {
   const auto read = ParseScenario(file, "f", std::nullopt);
   ASSERT_TRUE(read.ok()) << read.status();
   ASSERT_EQ(read->hosts.size(), 2u);
-  EXPECT_EQ(read->links[0][1].delay, 10'000'000);
-  EXPECT_EQ(read->links[1][0].delay, 10'000'000);
-  EXPECT_NEAR(static_cast<double>(read->links[0][1].bytes_per_second),
+  EXPECT_EQ(read->links.At(0, 1).delay, 10'000'000);
+  EXPECT_EQ(read->links.At(1, 0).delay, 10'000'000);
+  EXPECT_NEAR(static_cast<double>(read->links.At(0, 1).bytes_per_second),
               12.5e6 * 1500 / 1448, 100);
-  EXPECT_EQ(read->links[1][0].bytes_per_second, 125u);
+  EXPECT_EQ(read->links.At(1, 0).bytes_per_second, 125u);
 }
 
 TEST(SurveyNetworkTest, ARateThatIsNoneIsUnlimited) {
@@ -58,7 +58,7 @@ TEST(SurveyNetworkTest, ARateThatIsNoneIsUnlimited) {
   EXPECT_THAT(fast->mbit[0], ElementsAre(0, 0)) << "no limit was seen";
   const auto read = ParseScenario(ScenarioFileOf(*fast), "f", std::nullopt);
   ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(read->links[0][1].bytes_per_second, 0u);
+  EXPECT_EQ(read->links.At(0, 1).bytes_per_second, 0u);
 }
 
 TEST(SurveyNetworkTest, WhatIsNoNumberWasNotMeasured) {
