@@ -75,7 +75,7 @@ class Membership {
  public:
   virtual ~Membership() = default;
   // Newest view known; epoch 0 while there is none.  Adopt it at the boundary
-  // of its from_round.
+  // of its from_round.  The reference holds until another view is known.
   virtual const View& view() const = 0;
   // The same, to keep.
   virtual std::shared_ptr<const View> SharedView() const {
