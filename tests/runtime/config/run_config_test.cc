@@ -141,7 +141,7 @@ TEST(ParseRunConfig, EveryProblemIsToldAtOnceWithItsPlace) {
       '\n');
   ASSERT_EQ(lines.size(), 5u);
   EXPECT_THAT(lines[0], StartsWith("f.textproto:1:1: peers is 0; it must lie "
-                                   "between 1 and 1024"));
+                                   "between 1 and 16384"));
   EXPECT_THAT(lines[1],
               AllOf(StartsWith("f.textproto:3:3: mixing.codec is "
                                "\"innov-int5\": unknown codec \"innov-int5\"; "
