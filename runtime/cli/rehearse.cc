@@ -401,8 +401,8 @@ absl::Status Rehearse(const RunConfig& config, const Scenario& scenario,
     const absl::Time looked = SteadyNow();
     record.Look(rehearsal->Snapshot(), looked - begin, rehearsal->elapsed());
     // A look at ten thousand peers takes as long as many rounds of one.
-    look = SteadyNow() +
-           std::max(kLookEvery, kLookShare * (SteadyNow() - looked));
+    look =
+        SteadyNow() + std::max(kLookEvery, kLookShare * (SteadyNow() - looked));
     const std::optional<int> signal = signals.Wait(absl::ZeroDuration());
     if (!signal || *signal == SIGCHLD) continue;
     if (std::exchange(stopping, true)) {
