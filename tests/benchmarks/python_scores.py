@@ -24,7 +24,7 @@ import tempfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = SOURCE / "deploy/examples/python"
-STAND_INS = SOURCE / "tests/runtime/library"
+STAND_IN = SOURCE / "tests/runtime/library/stand_in"
 PEERS = 4
 
 
@@ -49,7 +49,7 @@ def scores(method, seed, options, folder):
     else:
         commands = PEERS * [[script]]
     if method != "gossamer":
-        environment["PYTHONPATH"] = str(STAND_INS / method)
+        environment["PYTHONPATH"] = str(STAND_IN)
     found = []
     for i, command in enumerate(commands):
         done = subprocess.run([sys.executable, *command], cwd=folder, text=True,

@@ -21,7 +21,7 @@ import wheel
 BUILD, SOURCE = (pathlib.Path(a).resolve() for a in sys.argv[1:3])
 PYTHON = pathlib.Path(sys.argv[3]).absolute()
 EXAMPLES = SOURCE / "deploy/examples/python"
-ALONE = SOURCE / "tests/runtime/library/alone"
+STAND_IN = SOURCE / "tests/runtime/library/stand_in"
 PEERS = 4
 
 
@@ -56,7 +56,7 @@ class ExamplesTest(unittest.TestCase):
         done = subprocess.run(
             [PYTHON, EXAMPLES / f"{name}.py"], text=True, cwd=self.folder,
             stdout=subprocess.PIPE, check=True, timeout=400, env=dict(
-                os.environ, PYTHONPATH=str(ALONE), ROUNDS=str(rounds),
+                os.environ, PYTHONPATH=str(STAND_IN), ROUNDS=str(rounds),
                 NUMBER="1", OMP_NUM_THREADS="1"))
         (score,) = scores(done.stdout)
         return score
