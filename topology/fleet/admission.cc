@@ -233,7 +233,13 @@ bool Admission::AdmitReturned(uint64_t from_round, absl::Time now) {
 bool Admission::AdmitJoining(uint64_t from_round, std::vector<PeerId> joining,
                              absl::Time now) {
   const bool leaves = !stop_.proposed() && departures_.Awaited(now);
-  if (joining.empty() || leaves || !views_.Adopted(now)) return false;
+  if (joining.empty() || leaves || !views_.Adopted(now)) {
+    joining_.End();
+    return false;
+  }
+  const bool others = Joining(now).size() > joining.size();
+  if (joining_.Waits(others, now)) return false;
+  joining_.End();
   Trim(joining);
   for (const PeerId id : joining) {
     MemberRecord& m = *roster_.Find(id);

@@ -16,6 +16,7 @@
 #include "topology/fleet/fleet_notes.h"
 #include "topology/fleet/fleet_options.h"
 #include "topology/fleet/fleet_sizes.h"
+#include "topology/fleet/gathering.h"
 #include "topology/fleet/roster.h"
 #include "topology/fleet/stop_agreement.h"
 #include "topology/fleet/views.h"
@@ -23,7 +24,7 @@
 namespace gossamer {
 
 // Decides when a peer that waits becomes a member, and whether members begin
-// together or one by one.  It keeps nothing of its own.
+// together or one by one.  Nothing of it is saved.
 class Admission {
  public:
   // If all incarnations of a fleet end, those that come back wait so long for
@@ -42,7 +43,8 @@ class Admission {
         departures_(departures),
         stop_(stop),
         sizes_(sizes),
-        notes_(notes) {}
+        notes_(notes),
+        joining_(options.heartbeat) {}
 
   // Admits registered incarnations to a view as soon as it is known how.
   void Settle(absl::Time now);
@@ -69,7 +71,8 @@ class Admission {
   // Each of the next two returns true if another view has to follow.  Members
   // that have come back:
   bool AdmitReturned(uint64_t from_round, absl::Time now);
-  // Peers that join, if all members train by the present view:
+  // Peers that join, if all members train by the present view, together with
+  // those that are about to have what it takes:
   bool AdmitJoining(uint64_t from_round, std::vector<PeerId> joining,
                     absl::Time now);
   // Keeps as many of `joining` as the fleet can have.
@@ -83,6 +86,7 @@ class Admission {
   StopAgreement& stop_;
   FleetSizes& sizes_;
   FleetNotes& notes_;
+  Gathering joining_;
 };
 
 }  // namespace gossamer

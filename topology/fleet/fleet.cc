@@ -104,7 +104,7 @@ Fleet::Fleet(FleetOptions options, FleetRecord record, absl::Time now)
       suspicion_(roster_, record_.view, notes_),
       views_(options_, record_, roster_, progress_, suspicion_),
       stop_(record_.stop, options_.lease, roster_, progress_, views_),
-      removal_(roster_, views_, suspicion_, sizes_),
+      removal_(options_.heartbeat, roster_, views_, suspicion_, sizes_),
       departures_(options_.heartbeat, roster_, progress_, suspicion_, views_,
                   sizes_, stop_),
       registrar_(options_, roster_, views_, sizes_),

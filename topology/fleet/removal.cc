@@ -19,6 +19,8 @@ constexpr uint64_t kMaxDoublings = 5;
 constexpr int kMostShortIncarnations = 3;
 // A member that has trained in the view for so long begins with a clean record.
 constexpr absl::Duration kQuarantine = absl::Minutes(10);
+// A member that has missed so many heartbeats, and is suspected, will be lost.
+constexpr int kMissed = 2;
 
 absl::Duration WaitOf(uint64_t removals) {
   // The first eviction may be an accident, such as a machine that stood still,
@@ -49,6 +51,17 @@ std::vector<PeerId> Removal::Silent(absl::Time now) {
   return silent;
 }
 
+// Peers that fail together lose their leases within an interval of heartbeats.
+// The first ones alone would cost a view, whose other neighbours would have to
+// notice the silence of the rest anew.
+bool Removal::MoreAreSilent(absl::Time now) const {
+  return std::ranges::any_of(roster_.members(), [&](const MemberRecord& m) {
+    return OfTheFleet(m) && !m.finished && !roster_.Lost(m, now) &&
+           now - roster_.live(m.id).last_heard > kMissed * heartbeat_ &&
+           suspicion_.Confirmed(m.id, now);
+  });
+}
+
 void Removal::EvictSilent(absl::Time now) {
   if (!views_.assembled()) return;
   const auto members = std::ranges::count_if(
@@ -71,6 +84,8 @@ void Removal::EvictSilent(absl::Time now) {
     // tried again at the next event.
     silent.pop_back();
   }
+  if (!silent.empty() && silent_.Waits(MoreAreSilent(now), now)) return;
+  silent_.End();
   if (silent.empty()) return;
   // All in one view: peers that fail together, as the machines of a rack do,
   // cost one view and not one each.

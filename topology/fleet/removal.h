@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "algorithms/base/ids.h"
 #include "topology/fleet/fleet_sizes.h"
+#include "topology/fleet/gathering.h"
 #include "topology/fleet/roster.h"
 #include "topology/fleet/suspicion.h"
 #include "topology/fleet/views.h"
@@ -24,12 +25,18 @@ namespace gossamer {
 class Removal {
  public:
   // All of them outlive this object.
-  Removal(Roster& roster, Views& views, const Suspicion& suspicion,
-          FleetSizes& sizes)
-      : roster_(roster), views_(views), suspicion_(suspicion), sizes_(sizes) {}
+  Removal(absl::Duration heartbeat, Roster& roster, Views& views,
+          const Suspicion& suspicion, FleetSizes& sizes)
+      : heartbeat_(heartbeat),
+        roster_(roster),
+        views_(views),
+        suspicion_(suspicion),
+        sizes_(sizes),
+        silent_(heartbeat) {}
 
   // Evicts members that have lost their lease and that enough neighbours
-  // suspect, as far as the fleet can be without them.
+  // suspect, as far as the fleet can be without them, together with those that
+  // are about to.
   void EvictSilent(absl::Time now);
   // Evicts a member at once, whether or not it is heard, if the fleet can be
   // without it.
@@ -50,11 +57,14 @@ class Removal {
   void PutOut(MemberRecord& m, const std::string& why, absl::Duration least,
               absl::Time now);
   std::vector<PeerId> Silent(absl::Time now);
+  bool MoreAreSilent(absl::Time now) const;
 
+  const absl::Duration heartbeat_;
   Roster& roster_;
   Views& views_;
   const Suspicion& suspicion_;
   FleetSizes& sizes_;
+  Gathering silent_;
 };
 
 }  // namespace gossamer

@@ -1,0 +1,34 @@
+// Decisions that wait a little, so that one is made for several members.
+//
+// Knows nothing of what is decided.
+
+#ifndef GOSSAMER_TOPOLOGY_FLEET_GATHERING_H_
+#define GOSSAMER_TOPOLOGY_FLEET_GATHERING_H_
+
+#include "absl/time/time.h"
+
+namespace gossamer {
+
+// Every view costs each member its edges to new neighbours, so peers that fail
+// or come together are put into one: a decision that can be made waits for
+// others like it, but never longer than all peers need to report.
+class Gathering {
+ public:
+  explicit Gathering(absl::Duration heartbeat) : longest_(1.5 * heartbeat) {}
+
+  // Asked about a decision that can be made; `others` like it are to come.
+  bool Waits(bool others, absl::Time now) {
+    if (since_ == absl::InfiniteFuture()) since_ = now;
+    return others && now - since_ < longest_;
+  }
+  // It has been made, or can be made no more.
+  void End() { since_ = absl::InfiniteFuture(); }
+
+ private:
+  const absl::Duration longest_;
+  absl::Time since_ = absl::InfiniteFuture();
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TOPOLOGY_FLEET_GATHERING_H_
