@@ -122,6 +122,7 @@ class TopologyClient final : public Membership {
   void Rejoin(bool trained) override;
   bool RenewIncarnation() override;
   void RequestLeave() override;
+  bool first_incarnation() const override { return first_incarnation_; }
   std::vector<Member> donors() const override { return donors_; }
   void SetReady() override;
   std::vector<Member> joiners() const override { return joiners_; }
@@ -209,6 +210,7 @@ class TopologyClient final : public Membership {
   absl::Duration wait_;  // the time until it may register again
   std::vector<PeerId> suspected_;
   std::vector<Member> donors_, joiners_;
+  bool first_incarnation_ = false;
   std::optional<SurveyTask> survey_;
   uint64_t measured_number_ = 0;
   std::optional<LinkMeasurement> measured_;

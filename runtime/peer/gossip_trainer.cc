@@ -58,7 +58,10 @@ absl::Status GossipTrainer::OnView(bool first, const SavedEdges& saved) {
   // A replay waits for its peers as long as they take: a suspicion would have
   // one evicted, by the clock.
   if (!parts_.decisions->replays()) parts_.watch->Start();
-  return first ? parts_.edges->SayHello(view) : absl::OkStatus();
+  // To a first incarnation nobody owes anything, and it owes nothing.
+  return first && !parts_.membership->first_incarnation()
+             ? parts_.edges->SayHello(view)
+             : absl::OkStatus();
 }
 
 void GossipTrainer::OnAnswer() {

@@ -178,6 +178,7 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
   // incarnation: its first answer may have been lost.
   live.last_heard = now;
   live.registered_here = true;
+  if (r.trains) roster_.MarkIncomplete();
   if (r.trains) live.well_since = std::min(live.well_since, now);
   admission_.Settle(now);
   return id;
@@ -186,6 +187,7 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
 absl::Status Fleet::RegisterIncarnation(const Registration& r, PeerId id,
                                         absl::Time now) {
   const MemberRecord* known = roster_.Find(id);
+  const bool first = known == nullptr;
   MemberRecord member;
   if (known != nullptr) member = *known;
   member.id = id;
@@ -220,6 +222,7 @@ absl::Status Fleet::RegisterIncarnation(const Registration& r, PeerId id,
   LiveMember& live = roster_.live(id);
   // Reports of the incarnation before say nothing of this one.
   live = {};
+  live.first = first;
   live.registered = now;
   live.trains = r.trains;
   live.has_parameters = r.has_parameters;
@@ -353,6 +356,7 @@ FleetAnswer Fleet::Answer(const FleetHeartbeat& heartbeat, absl::Time now) {
   if (roster_.TrainsHere(member)) answer.stop = stop_.state();
   if (!member.in_view) return answer;
   answer.joiners = donors_.JoinersOf(member.id);
+  answer.first_incarnation = roster_.FirstIncarnation(member);
   // A view is sent only until the member says that it knows it, so that most
   // answers are small.
   if (views_.view().NewerThan(KnownView(heartbeat))) {

@@ -116,6 +116,9 @@ class Membership {
   // view: as after a crash that lost the disk, donors() will come.  False if
   // this fleet has no way to do it, or does not know this peer now.
   virtual bool RenewIncarnation() { return false; }
+  // No earlier incarnation of this peer has been in a view of the run.  False
+  // where the service does not know.
+  virtual bool first_incarnation() const { return false; }
   // Asks to leave in good order: a view will have this peer as a departure, or
   // the fleet stops as a whole if it cannot be without this peer.
   virtual void RequestLeave() {}

@@ -134,6 +134,7 @@ void Restoration::TakeView(const Registration& r, absl::Time now) {
     died_leaving = true;
   }
   views_.Restore(*r.view);
+  roster_.MarkIncomplete();
   // The members did not know this service, so none could have renewed a lease:
   // each has one from here.
   roster_.RestartLeases(now);

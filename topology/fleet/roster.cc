@@ -23,7 +23,11 @@ constexpr size_t kSketchesKept = 8;
 // now, so a member in no view still waits for a heartbeat of a member that is
 // in it.
 Roster::Roster(RosterRecord& record, absl::Duration lease, absl::Time now)
-    : record_(record), lease_(lease), started_(now), leases_from_(now) {
+    : record_(record),
+      lease_(lease),
+      started_(now),
+      leases_from_(now),
+      complete_(record.members.empty()) {
   for (const MemberRecord& m : record_.members) live_[m.id].registered = now;
 }
 
@@ -54,6 +58,7 @@ void Roster::Put(MemberRecord member) {
   if (gone == members.end()) return;
   live_.erase(gone->id);
   members.erase(gone);
+  complete_ = false;
 }
 
 void Roster::Erase(PeerId id) {
@@ -66,6 +71,7 @@ void Roster::Clear() {
   record_.members.clear();
   record_.counts = {};
   live_.clear();
+  complete_ = true;
 }
 
 PeerId Roster::AssignId(const Registration& r) const {

@@ -72,6 +72,13 @@ class Roster {
   // This incarnation of the service has heard every unfinished member in the
   // view, or has given it a lease for it.
   bool HeardAll(absl::Time now) const;
+  // No earlier incarnation of `m` has been in a view of this run.  False also
+  // where this service cannot know: after a restart, or beside a view that it
+  // did not make.
+  bool FirstIncarnation(const MemberRecord& m) const {
+    return complete_ && live(m.id).first;
+  }
+  void MarkIncomplete() { complete_ = false; }
 
   // A member in the view, by the record or by what it says.
   bool TrainsHere(const MemberRecord& m) const;
@@ -91,6 +98,8 @@ class Roster {
   absl::node_hash_map<PeerId, LiveMember> live_;
   absl::Time started_, leases_from_;  // leases count from the latter on
   absl::Time ticked_ = absl::InfiniteFuture();
+  // This object has seen every registration of the run, and has dropped none.
+  bool complete_;
   uint64_t version_ = 1;
   // Only messages depend on the first, and only the beginning on the second, so
   // neither is in the record.

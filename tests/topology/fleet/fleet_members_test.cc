@@ -199,6 +199,124 @@ TEST_F(FleetMembersTest, AFleetThatDiesAgainAndAgainStaysTogether) {
   EXPECT_EQ(fleet_->record().counts.removals, 0);
 }
 
+TEST_F(FleetMembersTest, PeersThatFailTogetherGoInOneView) {
+  Assemble(8);
+  Run(10);
+  const uint64_t epoch = fleet_->record().view.epoch;
+  beats_.erase(3);
+  Run(1);
+  beats_.erase(6);
+  for (const int by : {2, 4}) Suspect(by, {{3}});
+  for (const int by : {5, 7}) Suspect(by, {{6}});
+  Run(6);
+  EXPECT_THAT(Members(), ElementsAre(1, 2, 4, 5, 7, 8));
+  EXPECT_EQ(fleet_->record().view.epoch, epoch + 1);
+}
+
+// A peer that its neighbours suspect and that the service hears will not fail.
+TEST_F(FleetMembersTest, AFailedPeerDoesNotWaitForOneThatIsHeard) {
+  Assemble(8);
+  Run(10);
+  beats_.erase(3);
+  for (const int by : {2, 4}) Suspect(by, {{3}});
+  for (const int by : {5, 7}) Suspect(by, {{6}});
+  Run(4);
+  EXPECT_EQ(Members().size(), 8);
+  Run(1);
+  EXPECT_THAT(Members(), ElementsAre(1, 2, 4, 5, 6, 7, 8));
+}
+
+TEST_F(FleetMembersTest, PeersThatComeTogetherJoinInOneView) {
+  Assemble(4);
+  Run(10);
+  const uint64_t epoch = fleet_->record().view.epoch;
+  for (const int id : {7, 8}) {
+    ASSERT_TRUE(Register(id, 100 + id).ok());
+    beats_[id] = Beat(id, 100 + id);
+  }
+  beats_[7].ready = true;
+  Run(1);
+  EXPECT_EQ(Members().size(), 4);
+  beats_[8].ready = true;
+  Run(1);
+  EXPECT_THAT(Members(), ElementsAre(1, 2, 3, 4, 7, 8));
+  EXPECT_EQ(fleet_->record().view.epoch, epoch + 1);
+}
+
+TEST_F(FleetMembersTest,
+       APeerThatIsSlowToGetParametersHoldsTheOthersUpBriefly) {
+  Assemble(4);
+  Run(10);
+  for (const int id : {7, 8}) {
+    ASSERT_TRUE(Register(id, 100 + id).ok());
+    beats_[id] = Beat(id, 100 + id);
+  }
+  beats_[7].ready = true;
+  Run(2);
+  EXPECT_EQ(Members().size(), 4);
+  Run(1);
+  EXPECT_THAT(Members(), ElementsAre(1, 2, 3, 4, 7));
+}
+
+// Only then may a peer that begins say hello to its neighbours alone.
+TEST_F(FleetMembersTest, AFirstIncarnationIsTold) {
+  Assemble(4);
+  Run(10);
+  const auto join = [this](uint64_t boot) {
+    ASSERT_TRUE(Register(7, boot).ok());
+    beats_[7] = Beat(7, boot);
+    beats_[7].ready = true;
+    Run(3);
+    ASSERT_EQ(Members().size(), 5);
+  };
+  join(107);
+  EXPECT_TRUE(answers_[7].first_incarnation);
+  join(108);
+  EXPECT_FALSE(answers_[7].first_incarnation);
+}
+
+// A service that was started again has not seen who came before.
+TEST_F(FleetMembersTest, ARestartedServiceCallsNobodyFirst) {
+  Assemble(4);
+  Run(10);
+  fleet_ = *Fleet::Create(options_, fleet_->record(), now_);
+  Run(10);
+  ASSERT_TRUE(Register(7, 107).ok());
+  beats_[7] = Beat(7, 107);
+  beats_[7].ready = true;
+  Run(3);
+  ASSERT_EQ(Members().size(), 5);
+  EXPECT_FALSE(answers_[7].first_incarnation);
+}
+
+// A peer that brings a view which this service did not make shows that there
+// were registrations which it has not seen.
+TEST_F(FleetMembersTest, BesideAHandedBackViewNobodyIsCalledFirst) {
+  Assemble(4);
+  Run(10);
+  const View view = fleet_->record().view;
+  fleet_ = *Fleet::Create(options_, std::nullopt, now_);
+  for (auto& [id, beat] : beats_) {
+    Registration r;
+    r.run_id = "run";
+    r.peer_id = {static_cast<uint64_t>(id)};
+    r.boot_id = 100 + id;
+    r.address = "host:" + std::to_string(id);
+    r.has_parameters = r.trains = true;
+    r.view = view;
+    ASSERT_TRUE(fleet_->Register(r, now_).ok());
+    beat.view_generation = view.generation;
+    beat.view_epoch = view.epoch;
+  }
+  Run(10);
+  ASSERT_TRUE(Register(7, 107).ok());
+  beats_[7] = Beat(7, 107);
+  beats_[7].ready = true;
+  Run(3);
+  ASSERT_EQ(Members().size(), 5);
+  EXPECT_FALSE(answers_[7].first_incarnation);
+}
+
 TEST_F(FleetMembersTest, OneMoreJoinsOnceItHasParametersOfThreeMembers) {
   Assemble(4);
   Run(10);
