@@ -10,13 +10,14 @@ namespace {
 
 constexpr char kMethod[] = "/gossamer.Edge/Exchange";
 
+// Called by gRPC with the last of its references.
+void ReleasePayload(void* payload) { delete static_cast<Payload*>(payload); }
+
 // Returns a slice that references the bytes; `owner` lives until gRPC has sent
 // them.
 grpc::Slice Reference(std::span<const std::byte> bytes, Payload owner) {
-  return grpc::Slice(
-      const_cast<std::byte*>(bytes.data()), bytes.size(),
-      [](void* p) { delete static_cast<Payload*>(p); },
-      new Payload(std::move(owner)));
+  return grpc::Slice(const_cast<std::byte*>(bytes.data()), bytes.size(),
+                     ReleasePayload, new Payload(std::move(owner)));
 }
 
 grpc::ByteBuffer ToMessage(const Chunk& chunk, const Payload& body) {
