@@ -41,11 +41,14 @@ std::string LabConditions(const Scenario& scenario) {
 
 std::string RehearsalConditions(const Scenario& scenario,
                                 const std::string& step_times,
-                                double memory_rate) {
-  return TextOf({{"place", "rehearsal"},
-                 {"step_times", step_times},
-                 {"memory_rate", memory_rate},
-                 {"scenario", Json::parse(ScenarioJson(scenario))}});
+                                double memory_rate,
+                                const std::vector<std::string>& events) {
+  Json conditions = {{"place", "rehearsal"},
+                     {"step_times", step_times},
+                     {"memory_rate", memory_rate}};
+  if (!events.empty()) conditions["events"] = events;
+  conditions["scenario"] = Json::parse(ScenarioJson(scenario));
+  return TextOf(conditions);
 }
 
 std::string ConditionsDifference(const std::string& before,

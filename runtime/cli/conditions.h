@@ -8,21 +8,23 @@
 #define GOSSAMER_RUNTIME_CLI_CONDITIONS_H_
 
 #include <string>
+#include <vector>
 
 #include "runtime/lab/scenario.h"
 
 namespace gossamer {
 
 // Return {"place": "loopback", "lab" or "rehearsal", "step_times": text,
-// "memory_rate": GB/s, "scenario": as of --show}, without the keys that the
-// place does not have.
+// "memory_rate": GB/s, "events": texts, "scenario": as of --show}, without the
+// keys that the place does not have.
 std::string LoopbackConditions();
 std::string LabConditions(const Scenario& scenario);
-// The arguments are those of StepTimes::source and
-// RehearseOptions::memory_rate.
+// The last arguments are those of StepTimes::source, and of RehearseOptions
+// `memory_rate` and `at`.
 std::string RehearsalConditions(const Scenario& scenario,
                                 const std::string& step_times,
-                                double memory_rate);
+                                double memory_rate,
+                                const std::vector<std::string>& events = {});
 
 // Returns the differences, a line for each value ("step_times: "10ms" ->
 // "50ms""), the first few of many; "" without a difference.

@@ -43,6 +43,9 @@ constexpr char kExamples[] = R"(examples:
       --config deploy/configs/synthetic.textproto --set peers=6
   gossamer lab --rehearse --scenario deploy/lab/wan_100ms.textproto \
       --config deploy/configs/quickstart.textproto --steps-of runs/quickstart-1
+  gossamer lab --rehearse --scenario deploy/lab/wan_100ms.textproto \
+      --config deploy/configs/synthetic.textproto --set peers=100 \
+      --at '10s join 20' --at '20s lose 10' --at '30s service-down 10s'
 
 --rehearse predicts the run in virtual time and needs no privileges: the real
 peers, codecs and service over simulated links, with steps as long as the
@@ -81,9 +84,10 @@ absl::Status CheckOptions(const Options& options) {
   }
   if (!options.rehearse &&
       (!options.rehearsal.step_time.empty() ||
-       !options.rehearsal.steps_of.empty() || options.rehearsal.parameters)) {
+       !options.rehearsal.steps_of.empty() || options.rehearsal.parameters ||
+       !options.rehearsal.at.empty())) {
     return absl::InvalidArgumentError(
-        "--step-time, --steps-of and --parameters are of --rehearse");
+        "--step-time, --steps-of, --parameters and --at are of --rehearse");
   }
   if (options.rehearse && options.train.resume) {
     return absl::InvalidArgumentError(
@@ -104,13 +108,18 @@ absl::StatusOr<Scenario> LoadNetwork(const Options& options) {
     if (!config.ok()) {
       return absl::InvalidArgumentError(config.status().message());
     }
-    if (hosts && *hosts < config->peers()) {
+    GOSSAMER_ASSIGN_OR_RETURN(const auto events,
+                              FleetEventsOf(options.rehearsal));
+    GOSSAMER_RETURN_IF_ERROR(
+        CheckFleetEvents(events, config->peers(), !IsCentralized(*config)));
+    const uint32_t peers = config->peers() + Joiners(events);
+    if (hosts && *hosts < peers) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--hosts ", *hosts, ": the fleet has ", config->peers(),
-                       " peers; leave it out, or --set peers=", *hosts));
+          absl::StrCat("--hosts ", *hosts, ": the fleet has ", peers,
+                       " peers; leave it out, or lower --set peers="));
     }
     // A fleet needs one host a peer, and no more are made.
-    hosts = config->peers();
+    hosts = peers;
   }
   absl::StatusOr<Scenario> scenario = LoadScenario(options.scenario, hosts);
   if (absl::IsNotFound(scenario.status())) {
@@ -395,6 +404,11 @@ void AddLab(Command& program) {
                     "with --rehearse: GB/s of memory that optimizer and codecs "
                     "read and write; not used with --steps-of",
                     {.show_default = true, .range = std::pair(0.01, 1e5)});
+  command.AddOption("--at", &options->rehearsal.at,
+                    "with --rehearse: what happens to the fleet at a time, "
+                    "\"30s join 1000\", \"60s lose 100\" (as by kill -9) or "
+                    "\"90s service-down 20s\"; may be given again",
+                    {.value_name = "EVENT", .one_at_a_time = true});
   command.AddOption("--hosts", &options->hosts,
                     "how many, where the scenario leaves it open; else the "
                     "first ones",

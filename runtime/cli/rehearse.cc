@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "algorithms/base/rng.h"
 #include "algorithms/base/status_macros.h"
 #include "nlohmann/json.hpp"
@@ -184,14 +185,17 @@ class Record {
   Record(const RunConfig& config, const RunFolder& folder)
       : config_(config), folder_(folder), display_(stderr) {}
 
-  absl::Status Open(const std::string& conditions) {
+  // `peers`: also those that join.
+  absl::Status Open(uint32_t peers, const std::string& conditions) {
     GOSSAMER_RETURN_IF_ERROR(folder_.Create(config_, conditions));
     GOSSAMER_ASSIGN_OR_RETURN(consensus_,
                               LineFile::Open(folder_.ConsensusPath()));
-    const uint32_t logged = std::min(config_.peers(), kMostLogs);
-    if (logged < config_.peers()) {
-      display_.Print(absl::StrCat("warning: of ", config_.peers(),
-                                  " peers the first ", logged, " have logs"));
+    GOSSAMER_ASSIGN_OR_RETURN(service_log_,
+                              LineFile::Open(folder_.LogPath("topology")));
+    const uint32_t logged = std::min(peers, kMostLogs);
+    if (logged < peers) {
+      display_.Print(absl::StrCat("warning: of ", peers, " peers the first ",
+                                  logged, " have logs"));
     }
     for (uint32_t rank = 0; rank < logged; ++rank) {
       const std::string path = folder_.PeerPath(rank + 1);
@@ -213,6 +217,35 @@ class Record {
                              : &unlogged_;
   }
   void Print(const std::string& line) { display_.Print(line); }
+  // The summary is of the peers that live: a dead one's logs are put aside.
+  void OnLost(int rank) {
+    const auto r = static_cast<size_t>(rank);
+    if (r >= sinks_.size()) return;
+    sinks_[r]->Flush();
+    const std::string lost = folder_.LostPath();
+    std::error_code error;
+    std::filesystem::create_directories(lost, error);
+    std::filesystem::rename(folder_.PeerPath(r + 1),
+                            absl::StrCat(lost, "/peer-", r + 1), error);
+    if (error) {
+      display_.Print(absl::StrCat("warning: ", lost, ": ", error.message()));
+    }
+  }
+  void OnServiceLog(absl::Duration at, const std::string& line) {
+    service_log_->Add(
+        absl::StrFormat("%.1f %s", absl::ToDoubleSeconds(at), line));
+  }
+  void OnSettled(const FleetSettled& settled) {
+    display_.Print(absl::StrFormat(
+        "%s: settled after %.1f s, with %d peers (rounds %d to %d)",
+        settled.event.text, absl::ToDoubleSeconds(settled.took),
+        settled.members, settled.round_before, settled.round_after));
+    events_.push_back({{"event", settled.event.text},
+                       {"settled_after_s", absl::ToDoubleSeconds(settled.took)},
+                       {"peers", settled.members},
+                       {"round_before", settled.round_before},
+                       {"round_after", settled.round_after}});
+  }
 
   // Rounds per second are of this machine's time, for the time that is left.
   void Look(const FleetSnapshot& fleet, absl::Duration real,
@@ -222,6 +255,7 @@ class Record {
                  .rounds = config_.rounds(),
                  .consensus = fleet.consensus};
     for (const FleetPeer& peer : fleet.peers) {
+      if (peer.standing == Standing::kEvicted) continue;
       PeerProgress& p = progress_.peers.emplace_back();
       p.id = progress_.peers.size();
       // Heartbeats have the next round; people ask for the last.
@@ -242,9 +276,13 @@ class Record {
     // The picture may lack a sample; a rehearsal does not end for that.
     consensus_->Flush().IgnoreError();
   }
-  void End() {
+  absl::Status End() {
     for (auto& sink : sinks_) sink->Flush();
     display_.Finish(progress_);
+    GOSSAMER_RETURN_IF_ERROR(service_log_->Flush());
+    if (events_.empty()) return absl::OkStatus();
+    return WriteTextFile(folder_.path() + "/events.json",
+                         events_.dump(2) + "\n");
   }
 
  private:
@@ -252,10 +290,12 @@ class Record {
   const RunFolder& folder_;
   ProgressDisplay display_;
   std::unique_ptr<LineFile> consensus_;
+  std::unique_ptr<LineFile> service_log_;  // seconds since the start, what
   uint64_t consensus_round_ = 0;
   std::vector<std::unique_ptr<JsonlSink>> sinks_;
   RoundsNowhere unlogged_;
   FleetProgress progress_;
+  nlohmann::ordered_json events_ = nlohmann::ordered_json::array();
 };
 
 }  // namespace
@@ -294,6 +334,16 @@ absl::StatusOr<StepTimes> PrepareRehearsal(const RehearseOptions& options,
   GOSSAMER_RETURN_IF_ERROR(ValidateRunConfig(config));
   if (!options.steps_of.empty()) return Measured(measured);
   return Given(step_time);
+}
+
+absl::StatusOr<std::vector<FleetEvent>> FleetEventsOf(
+    const RehearseOptions& options) {
+  std::vector<FleetEvent> events;
+  for (const std::string& text : options.at) {
+    GOSSAMER_ASSIGN_OR_RETURN(FleetEvent event, ParseFleetEvent(text));
+    events.push_back(std::move(event));
+  }
+  return events;
 }
 
 absl::Status CheckRehearsal(const RunConfig& config, const Scenario& scenario) {
@@ -369,9 +419,13 @@ absl::StatusOr<RehearsedRounds> RehearseRounds(
 absl::Status Rehearse(const RunConfig& config, const Scenario& scenario,
                       const StepTimes& steps, const RehearseOptions& options,
                       const RunFolder& folder, SignalWaiter& signals) {
+  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<FleetEvent> events,
+                            FleetEventsOf(options));
   Record record(config, folder);
-  GOSSAMER_RETURN_IF_ERROR(record.Open(
-      RehearsalConditions(scenario, steps.source, options.memory_rate)));
+  GOSSAMER_RETURN_IF_ERROR(
+      record.Open(config.peers() + Joiners(events),
+                  RehearsalConditions(scenario, steps.source,
+                                      options.memory_rate, options.at)));
   for (const std::string& line : LeftOutOfRehearsals(scenario)) {
     record.Print("warning: " + line);
   }
@@ -379,6 +433,14 @@ absl::Status Rehearse(const RunConfig& config, const Scenario& scenario,
   RehearsalSpec spec =
       SpecOf(config, scenario, steps, options.memory_rate, key);
   spec.sink = [&record](int rank) { return record.sink(rank); };
+  spec.events = events;
+  spec.on_settled = [&record](const FleetSettled& settled) {
+    record.OnSettled(settled);
+  };
+  spec.on_lost = [&record](int rank) { record.OnLost(rank); };
+  spec.on_service_log = [&record](absl::Duration at, const std::string& line) {
+    record.OnServiceLog(at, line);
+  };
   GOSSAMER_ASSIGN_OR_RETURN(const auto rehearsal,
                             Rehearsal::Create(std::move(spec)));
   const absl::Time begin = SteadyNow();
@@ -411,7 +473,14 @@ absl::Status Rehearse(const RunConfig& config, const Scenario& scenario,
     // The first signal stops the fleet at an agreed round, as in a real run.
     rehearsal->Stop();
   }
-  record.End();
+  if (rehearsal->unsettled() > 0) {
+    record.Print(
+        absl::StrCat("warning: the run was over before the fleet had "
+                     "settled after ",
+                     rehearsal->unsettled(), " of ", events.size(),
+                     " events; give it more rounds"));
+  }
+  GOSSAMER_RETURN_IF_ERROR(record.End());
   return WriteTextFile(folder.path() + "/network.json",
                        NetworkOf(*rehearsal).dump(2) + "\n");
 }

@@ -20,6 +20,7 @@
 #include "runtime/cli/fleet_process.h"
 #include "runtime/cli/run_folder.h"
 #include "runtime/lab/scenario.h"
+#include "runtime/sim/fleet_event.h"
 #include "runtime/telemetry/metrics.h"
 
 namespace gossamer {
@@ -28,7 +29,8 @@ struct RehearseOptions {
   std::string step_time;  // empty: the configuration's
   std::string steps_of;   // a run's folder; empty: none
   std::optional<uint64_t> parameters;
-  double memory_rate = 15;  // GB/s
+  double memory_rate = 15;      // GB/s
+  std::vector<std::string> at;  // of ParseFleetEvent
 };
 
 // The times that gradients take.
@@ -44,6 +46,10 @@ struct StepTimes {
 // kInvalidArgument: what is missing and how to give it.
 absl::StatusOr<StepTimes> PrepareRehearsal(const RehearseOptions& options,
                                            RunConfig& config);
+
+// kInvalidArgument: an event that cannot be read.
+absl::StatusOr<std::vector<FleetEvent>> FleetEventsOf(
+    const RehearseOptions& options);
 
 // The refusals of the parts of a prepared configuration, without a run.
 absl::Status CheckRehearsal(const RunConfig& config, const Scenario& scenario);
@@ -68,9 +74,9 @@ absl::StatusOr<RehearsedRounds> RehearseRounds(
     const RunConfig& config, const Scenario& scenario, const StepTimes& steps,
     double memory_rate, absl::FunctionRef<bool(uint64_t round)> go_on);
 
-// Writes the files of a run in gossamer lab, but for checkpoints and samples.
-// Shows progress on stderr. kAborted after a second signal; a first one ends
-// the run at an agreed round.
+// Writes the files of a run in gossamer lab, but for checkpoints and samples,
+// and events.json if the fleet has events.  Shows progress on stderr. kAborted
+// after a second signal; a first one ends the run at an agreed round.
 absl::Status Rehearse(const RunConfig& config, const Scenario& scenario,
                       const StepTimes& steps, const RehearseOptions& options,
                       const RunFolder& folder, SignalWaiter& signals);

@@ -201,7 +201,8 @@ absl::StatusOr<RunSummary> RunFolder::WriteResults(
   summary.configuration_hash = ConfigurationHash(config);
   // All peers that can have logs here have some, and the slowest of them has
   // come to the end.
-  summary.finished = logs.size() >= std::min(config.peers(), kMostLogs) &&
+  const size_t logged = logs.size() + Numbered(LostPath(), "peer-", "").size();
+  summary.finished = logged >= std::min(config.peers(), kMostLogs) &&
                      summary.rounds >= config.rounds();
   if (!consensus.empty()) {
     summary.consensus_distance = {consensus.back().round,

@@ -60,6 +60,8 @@ class RunFolder {
   // Ids of the peers with a folder of their own, ascending.
   std::vector<uint64_t> PeerIds() const;
   std::string PeerPath(uint64_t id) const;
+  // A rehearsal puts the folders of peers that have died there.
+  std::string LostPath() const { return path_ + "/lost"; }
 
   // Rounds logged so far, of all peers; a peer without a log is left out.
   absl::StatusOr<std::vector<PeerLog>> ReadLogs() const;

@@ -103,6 +103,7 @@ class Peer {
   bool left() const { return lifecycle_.left(); }
   uint64_t round() const { return state_.round(); }  // the next to emit
   uint64_t steps() const { return state_.steps(); }
+  const View& view() const { return views_.view(); }  // that it trains by
   int rank() const { return views_.rank(); }
   int members() const { return static_cast<int>(views_.view().members.size()); }
   // Exponential moving average of the generator, or its parameters without.

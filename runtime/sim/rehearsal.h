@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -24,6 +25,7 @@
 #include "proto/run.pb.h"
 #include "runtime/lab/scenario.h"
 #include "runtime/membership/told_view.h"
+#include "runtime/sim/fleet_event.h"
 #include "runtime/sim/rehearsed_peer.h"
 #include "runtime/sim/sim_network.h"
 #include "runtime/sim/sim_service.h"
@@ -33,9 +35,24 @@
 
 namespace gossamer {
 
+// A fleet has settled after an event: every living peer has trained a round by
+// the service's newest view, whose members they are and no others.
+struct FleetSettled {
+  FleetEvent event;
+  absl::Duration took = {};
+  size_t members = 0;
+  // The last round that all living peers had begun.
+  uint64_t round_before = 0, round_after = 0;
+};
+
 struct RehearsalSpec {
   RunConfig config;   // resolved; its game has a closed form
-  Scenario scenario;  // a host per peer
+  Scenario scenario;  // a host per peer, joiners included
+  std::vector<FleetEvent> events = {};
+  std::function<void(const FleetSettled&)> on_settled = nullptr;
+  std::function<void(int rank)> on_lost = nullptr;  // its sink has no more
+  std::function<void(absl::Duration at, const std::string& line)>
+      on_service_log = nullptr;
   // Of one gradient at a rank, the call-th.
   std::function<absl::Duration(int rank, uint64_t call)> step_time;
   // Of memory that optimizer and codecs read and write; infinite where step
@@ -46,8 +63,8 @@ struct RehearsalSpec {
 
 class Rehearsal {
  public:
-  // kInvalidArgument: a game of networks, fewer hosts than peers, or what the
-  // parts refuse.
+  // kInvalidArgument: a game of networks, fewer hosts than peers, events that
+  // cannot happen, or what the parts refuse.
   static absl::StatusOr<std::unique_ptr<Rehearsal>> Create(RehearsalSpec spec);
   ~Rehearsal();
 
@@ -58,10 +75,12 @@ class Rehearsal {
   bool done() const;
   // The fleet ends at a round that it agrees on.
   void Stop() { service_.RequestStop(); }
-  // Returns the fleet as the service sees it.
+  // Events that have not happened, or after which the fleet has not settled.
+  size_t unsettled() const { return coming_ + unsettled_.size(); }
+  // Returns the fleet as the service sees it; empty while the service is down.
   FleetSnapshot Snapshot() const;
-  // 1/M sum_i ||x_i - mean||^2 over the parameters as they are now, which may
-  // be of rounds that differ by a few.
+  // 1/M sum_i ||x_i - mean||^2 over the parameters of the living peers as they
+  // are now, which may be of rounds that differ by a few.
   double ConsensusDistance() const;
   // Returns the totals so far; peers' ids are one more than their ranks.
   SimNetwork::Traffic AllSent() const { return network_.AllSent(); }
@@ -69,6 +88,14 @@ class Rehearsal {
 
  private:
   explicit Rehearsal(RehearsalSpec spec);
+  absl::Status AddPeer();
+  void Happen(const FleetEvent& event);
+  void Lose(const FleetEvent& event);
+  void LookWhetherSettled();
+  bool Settled() const;
+  // Peers that have neither died nor ended.
+  std::vector<size_t> Living() const;
+  uint64_t SlowestRound() const;
   double PayloadRate(uint64_t bytes_per_second) const;
   SimLink LinkOf(PeerId from, PeerId to);
   void Outages(PeerId from, PeerId to, const Outage& outage);
@@ -83,13 +110,17 @@ class Rehearsal {
   const absl::Time begin_;
   SimNetwork network_;
   simulation::SimService service_;
-  VirtualPeerLoop outages_;
+  VirtualPeerLoop events_;  // of the fleet and its links
+  // Of the first view; null if the algorithm is centralized.
+  std::unique_ptr<MixingSchedule> schedule_;
   // By generation, epoch and round to resume from; by generation and epoch.
   std::map<std::array<uint64_t, 3>, std::shared_ptr<const ToldView>> told_;
   std::map<std::array<uint64_t, 2>, std::shared_ptr<const MixingSchedule>>
       schedules_;
-  std::vector<std::unique_ptr<RehearsedPeer>> peers_;
-  size_t ended_ = 0;
+  std::vector<std::unique_ptr<RehearsedPeer>> peers_;  // null: has died
+  size_t ended_ = 0;                                   // or died
+  size_t coming_ = 0;                                  // events
+  std::vector<FleetSettled> unsettled_;                // as they happened
   absl::Status failed_;  // the first error of a peer
 };
 

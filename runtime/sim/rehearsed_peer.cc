@@ -102,11 +102,16 @@ absl::Duration RehearsedPeer::Overhead() const {
                        options_.bytes_per_second);
 }
 
+// A joiner takes a shard that another peer has, as the daemon does.
+int RehearsedPeer::Shard() const {
+  return options_.rank % static_cast<int>(options_.config.peers());
+}
+
 absl::Status RehearsedPeer::Compose(SimNetwork& network,
                                     simulation::SimService& service) {
   const RunConfig& config = options_.config;
   GOSSAMER_ASSIGN_OR_RETURN(std::unique_ptr<Game> game,
-                            MakeClosedFormGame(config, options_.rank));
+                            MakeClosedFormGame(config, Shard()));
   game_ = std::make_unique<TimedGame>(GameFor(config, std::move(game)),
                                       options_.step_time);
   GOSSAMER_ASSIGN_OR_RETURN(

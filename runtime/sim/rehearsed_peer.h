@@ -55,6 +55,9 @@ class RehearsedPeer {
   // Called only once it has ended.
   const absl::Status& status() const { return *status_; }
   std::span<const float> parameters() const;
+  // The view that it trains by; of epoch 0 before the first.
+  const View& view() const { return peer_->view(); }
+  uint64_t round() const { return peer_->round(); }
 
  private:
   class TimedGame;
@@ -63,6 +66,7 @@ class RehearsedPeer {
   RehearsedPeer(Options options, VirtualLoop* loop);
   absl::Status Compose(SimNetwork& network, simulation::SimService& service);
   absl::Duration Overhead() const;
+  int Shard() const;
   Task<absl::Status> Train();
   Task<absl::Status> Main();
 

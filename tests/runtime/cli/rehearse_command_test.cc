@@ -266,6 +266,41 @@ TEST_F(Rehearse, APeerOfAThousandSendsWhatOneOfFiftyDoes) {
   EXPECT_NEAR(bytes_of_a_peer(1000) / of_fifty, 1, 0.02);
 }
 
+// A join storm, the loss of a tenth at once and a dead service: the fleet
+// settles after each, and trains on while the service is down.
+TEST_F(Rehearse, AFleetSettlesAfterEvents) {
+  Summary(
+      "--set peers=100 --set rounds=800 --set mixing.graph=random-regular "
+      "--set mixing.degree=4 --set game.synthetic.parameters=200 "
+      "--at '5s join 50' --at '15s lose 15' --at '30s service-down 6s'");
+  const auto events =
+      ordered_json::parse(ReadAll(folder_.path() + "/runs/r/events.json"));
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[0]["event"], "5s join 50");
+  EXPECT_EQ(events[0]["peers"], 150);
+  EXPECT_EQ(events[1]["peers"], 135);
+  EXPECT_EQ(events[2]["peers"], 135);
+  for (const auto& event : events) {
+    EXPECT_LT(event["settled_after_s"], 10) << event;
+    EXPECT_LT(event["round_before"], event["round_after"]) << event;
+  }
+  // A round takes 50 ms.
+  EXPECT_GE(events[2]["round_after"].get<int>(),
+            events[2]["round_before"].get<int>() + 100);
+  const auto conditions =
+      ordered_json::parse(ReadAll(folder_.path() + "/runs/r/conditions.json"));
+  EXPECT_EQ(conditions["events"].size(), 3u);
+  EXPECT_TRUE(fs::exists(folder_.path() + "/runs/r/peer-150/metrics.jsonl"));
+}
+
+TEST_F(Rehearse, EventsAfterTheEndAreTold) {
+  const Result r =
+      Run("lab --rehearse --scenario far.textproto --config c.textproto "
+          "--at '1h join 1'");
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_THAT(r.err, HasSubstr("after 1 of 1 events; give it more rounds"));
+}
+
 TEST_F(Rehearse, WhatIsMissingIsAskedFor) {
   Write("gan.textproto", "name: \"g\" peers: 4");
   Write("q.textproto", "name: \"q\" game { quadratic { dimension: 64 } }");
@@ -282,6 +317,13 @@ TEST_F(Rehearse, WhatIsMissingIsAskedFor) {
       {lab + "c.textproto --resume", "no checkpoints"},
       {"lab --scenario far.textproto --config c.textproto --step-time 1ms",
        "are of --rehearse"},
+      {"lab --scenario far.textproto --config c.textproto --at '1s join 1'",
+       "are of --rehearse"},
+      {lab + "c.textproto --at 'soon join 1'", "30s join 1000"},
+      {lab + "c.textproto --at '1s lose 3'", "leaves fewer than 2 of 4 peers"},
+      {lab + "c.textproto --at '1s join 1' --set algorithm=cp-oadam "
+             "--set mixing.overlap_steps=0",
+       "takes no peers under way"},
       {"lab --rehearse --scenario far.textproto", "exactly one of"},
       {"lab --rehearse --scenario two.textproto --config c.textproto",
        "2 hosts"},
