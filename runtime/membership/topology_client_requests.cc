@@ -6,6 +6,7 @@
 
 #include "runtime/membership/topology_client.h"
 #include "topology/fleet/losses_message.h"
+#include "topology/fleet/overlap_chooser.h"
 #include "topology/fleet/protocol.h"
 
 namespace gossamer {
@@ -60,6 +61,10 @@ void TopologyClient::Suspect(const std::vector<PeerId>& peers) {
 }
 
 void TopologyClient::Report(const PeerReport& report) {
+  // The fleet waits in every round until the service has what it chooses by.
+  if (options_.auto_overlap && report.tempo.rounds == kRoundsToChoose) {
+    SendSoon();
+  }
   const bool keep =
       report.sketch.empty() ||
       (!report_.sketch.empty() && std::countr_zero(report.sketch_round) <

@@ -14,6 +14,9 @@ namespace {
 constexpr absl::Duration kSketchInterval = absl::Seconds(1);
 // The bound lets a peer whose rounds become slow find a common round again.
 constexpr uint64_t kMaxSketchEvery = 1 << 16;
+// The first exchanges of a view open connections, and their formats are chosen
+// from what they show: they say nothing of those to come.
+constexpr int kFirst = 2;
 
 }  // namespace
 
@@ -47,6 +50,7 @@ void Reporter::ReportUnauthenticated(bool last) {
 void Reporter::ForgetTempo() {
   busy_.Clear();
   exchanges_.Clear();
+  begins_ = 0;
 }
 
 void Reporter::MeasureTempo(absl::Duration length, Neighborhood& neighborhood) {
@@ -60,7 +64,8 @@ void Reporter::MeasureTempo(absl::Duration length, Neighborhood& neighborhood) {
   // and deadlines would learn from themselves.
   busy_.Add(absl::ToDoubleSeconds(length) - metrics_.seconds_waiting);
   // A round without an exchange says nothing of how long one takes.
-  if (metrics_.seconds_exchanging > 0) {
+  if (metrics_.seconds_exchanging > 0 && begins_++ >= kFirst) {
+    begins_ = kFirst;
     exchanges_.Add(metrics_.seconds_exchanging);
   }
   // The slowest peer sets the pace, as far as the service knows it; the own

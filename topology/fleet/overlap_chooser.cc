@@ -49,7 +49,7 @@ int ChooseOverlap(std::span<const Tempo> peers, int current) {
   const int enough = StepsFor(kMargin * exchange, step);
   if (enough > current) return enough;
   // An h that is too small makes every round wait, so a smaller one takes
-  // measurements of twice as many rounds.
+  // measurements of many more rounds.
   if (rounds < kRoundsToGoBack) return current;
   return std::min(current, StepsFor(kToSpare * exchange, step));
 }

@@ -14,9 +14,10 @@
 namespace gossamer {
 
 // Rounds that every peer must have measured before a choice is made, and before
-// one of a smaller h.
-inline constexpr uint64_t kRoundsToChoose = 16;
-inline constexpr uint64_t kRoundsToGoBack = 2 * kRoundsToChoose;
+// one of a smaller h.  Few are enough to see that every round waits; the choice
+// holds from a dozen rounds later on, when all have heard of it.
+inline constexpr uint64_t kRoundsToChoose = 5;
+inline constexpr uint64_t kRoundsToGoBack = 32;
 
 // The h in [1, kMaxOverlap] that hides the exchanges of this fleet, or
 // `current` (1 or more) if the reports do not say, or not clearly: a smaller h

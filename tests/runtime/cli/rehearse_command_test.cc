@@ -164,6 +164,37 @@ TEST_F(Rehearse, OverlapAutoHidesTheLatency) {
   EXPECT_GT(s["rounds_per_second"].get<double>(), 22);  // it is 20 with h = 1
 }
 
+// A cell of 200 ms where a host's uplink is the limit: what `auto` chooses is
+// chosen by round 20, and from there on no round waits.
+TEST_F(Rehearse, AutoHasSettledByRoundTwenty) {
+  Write("far.textproto",
+        "name: \"far\" uplink: \"10mbit\" link { rtt: \"200ms\" }");
+  for (const std::string step : {"200ms", "40ms"}) {
+    Summary("--set rounds=100 --set mixing.codec=auto --step-time " + step +
+            " --set mixing.overlap_steps=auto "
+            "--set game.synthetic.parameters=200000");
+    const std::string peer = folder_.path() + "/runs/r/peer-1/";
+    std::istringstream events(ReadAll(peer + "events.jsonl"));
+    int settled = 0;
+    for (std::string line; std::getline(events, line);) {
+      const auto event = ordered_json::parse(line);
+      if (event["kind"] != "overlap" && event["kind"] != "codec") continue;
+      settled = event["round"];
+    }
+    EXPECT_GT(settled, 1) << step;
+    EXPECT_LE(settled, 20) << step;
+    std::istringstream rounds(ReadAll(peer + "metrics.jsonl"));
+    double waiting = 0, computing = 0;
+    for (std::string line; std::getline(rounds, line);) {
+      const auto round = ordered_json::parse(line);
+      if (round["round"] <= 20) continue;
+      waiting += round["seconds_waiting"].get<double>();
+      computing += round["seconds_computing"].get<double>();
+    }
+    EXPECT_LT(waiting, 0.01 * computing) << step;
+  }
+}
+
 TEST_F(Rehearse, TheSameAgainIsTheSame) {
   const auto left = [this] {
     Summary("--set mixing.graph=permuted-ring");

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "algorithms/base/rng.h"
+#include "topology/fleet/overlap_chooser.h"
 #include "topology/fleet/sketch.h"
 
 namespace gossamer {
@@ -612,7 +613,7 @@ TEST_F(FleetTest, ChoosesTheOverlapFromWhatAllHaveMeasured) {
   const uint64_t from = fleet_->record().view.from_round;
   EXPECT_GT(from, 41);
   // Measurements from before the view's adoption do not count.
-  for (int i : {1, 2}) beat(i, from + 5, 0.9);
+  for (int i : {1, 2}) beat(i, from + kRoundsToChoose - 1, 0.9);
   EXPECT_EQ(fleet_->record().view.epoch, 2);
   for (int i : {1, 2}) beat(i, from + 50, 0.05);
   EXPECT_EQ(fleet_->record().view.epoch, 3);
