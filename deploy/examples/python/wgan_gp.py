@@ -32,7 +32,7 @@ def gradient_penalty(real, fake):
 fleet = gossamer.join(players={"G": G, "D": D},
                       state={"opt_g": opt_g, "opt_d": opt_d})
 torch.manual_seed(fleet.id)
-for real, _ in fleet.loop(points.Own(fleet.id, batch=64)):
+for real, _ in fleet.loop(points.Shard(fleet.id, batch=64)):
     fake = G(torch.randn(64, 8)).detach()
     loss_d = D(fake).mean() - D(real).mean() + gradient_penalty(real, fake)
     opt_d.zero_grad()

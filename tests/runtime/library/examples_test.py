@@ -67,7 +67,7 @@ class ExamplesTest(unittest.TestCase):
         self.assertLess(max(mixed), alone)
 
     def test_wgan_gp(self):
-        self.better("wgan_gp", 600)
+        self.better("wgan_gp", 1500)
 
     def test_dcgan(self):
         self.better("dcgan", 250)
