@@ -19,8 +19,8 @@ namespace gossamer {
 // keys that the place does not have.
 std::string LoopbackConditions();
 std::string LabConditions(const Scenario& scenario);
-// The last arguments are those of StepTimes::source, and of RehearseOptions
-// `memory_rate` and `at`.
+// `step_times` is StepTimes::source; `memory_rate` and `events` are
+// RehearseOptions::memory_rate and at.
 std::string RehearsalConditions(const Scenario& scenario,
                                 const std::string& step_times,
                                 double memory_rate,

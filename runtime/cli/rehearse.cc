@@ -185,7 +185,7 @@ class Record {
   Record(const RunConfig& config, const RunFolder& folder)
       : config_(config), folder_(folder), display_(stderr) {}
 
-  // `peers`: also those that join.
+  // `peers`: also those that join, whose logs begin when they do.
   absl::Status Open(uint32_t peers, const std::string& conditions) {
     GOSSAMER_RETURN_IF_ERROR(folder_.Create(config_, conditions));
     GOSSAMER_ASSIGN_OR_RETURN(consensus_,
@@ -197,22 +197,22 @@ class Record {
       display_.Print(absl::StrCat("warning: of ", peers, " peers the first ",
                                   logged, " have logs"));
     }
-    for (uint32_t rank = 0; rank < logged; ++rank) {
-      const std::string path = folder_.PeerPath(rank + 1);
-      std::error_code error;
-      std::filesystem::create_directories(path, error);
-      if (error) return absl::ErrnoToStatus(error.value(), path);
-      GOSSAMER_ASSIGN_OR_RETURN(
-          auto sink, JsonlSink::Open(path, [this](const absl::Status& status) {
-            display_.Print(std::string(status.message()));
-          }));
-      sinks_.push_back(std::move(sink));
+    while (sinks_.size() < std::min(config_.peers(), kMostLogs)) {
+      GOSSAMER_RETURN_IF_ERROR(OpenNextLog());
     }
     return absl::OkStatus();
   }
 
+  // Ranks are asked for in their order.
   MetricsSink* sink(int rank) {
     const auto r = static_cast<size_t>(rank);
+    if (r == sinks_.size() && r < kMostLogs) {
+      const absl::Status opened = OpenNextLog();
+      if (!opened.ok()) {
+        display_.Print(absl::StrCat("warning: peer ", r + 1,
+                                    " has no log: ", opened.message()));
+      }
+    }
     return r < sinks_.size() ? static_cast<MetricsSink*>(sinks_[r].get())
                              : &unlogged_;
   }
@@ -257,7 +257,7 @@ class Record {
     for (const FleetPeer& peer : fleet.peers) {
       if (peer.standing == Standing::kEvicted) continue;
       PeerProgress& p = progress_.peers.emplace_back();
-      p.id = progress_.peers.size();
+      p.id = peer.id.value;
       // Heartbeats have the next round; people ask for the last.
       p.round = std::min(config_.rounds(),
                          peer.report.round > 0 ? peer.report.round - 1 : 0);
@@ -286,6 +286,19 @@ class Record {
   }
 
  private:
+  absl::Status OpenNextLog() {
+    const std::string path = folder_.PeerPath(sinks_.size() + 1);
+    std::error_code error;
+    std::filesystem::create_directories(path, error);
+    if (error) return absl::ErrnoToStatus(error.value(), path);
+    GOSSAMER_ASSIGN_OR_RETURN(
+        auto sink, JsonlSink::Open(path, [this](const absl::Status& status) {
+          display_.Print(std::string(status.message()));
+        }));
+    sinks_.push_back(std::move(sink));
+    return absl::OkStatus();
+  }
+
   const RunConfig& config_;
   const RunFolder& folder_;
   ProgressDisplay display_;

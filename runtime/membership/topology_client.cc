@@ -325,7 +325,7 @@ void TopologyClient::Learn(const wire::HeartbeatResponse& response) {
                .to = {.id = {response.survey_peer()},
                       .address = response.survey_address()}};
   }
-  first_incarnation_ = response.first_incarnation();
+  first_named_ = response.first_named();
   outside_ = response.outside();
   if (outside_) {
     wait_ = std::clamp(absl::Seconds(response.wait_seconds()),

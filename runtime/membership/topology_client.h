@@ -122,7 +122,7 @@ class TopologyClient final : public Membership {
   void Rejoin(bool trained) override;
   bool RenewIncarnation() override;
   void RequestLeave() override;
-  bool first_incarnation() const override { return first_incarnation_; }
+  bool first_named() const override { return first_named_; }
   std::vector<Member> donors() const override { return donors_; }
   void SetReady() override;
   std::vector<Member> joiners() const override { return joiners_; }
@@ -210,7 +210,7 @@ class TopologyClient final : public Membership {
   absl::Duration wait_;  // the time until it may register again
   std::vector<PeerId> suspected_;
   std::vector<Member> donors_, joiners_;
-  bool first_incarnation_ = false;
+  bool first_named_ = false;
   std::optional<SurveyTask> survey_;
   uint64_t measured_number_ = 0;
   std::optional<LinkMeasurement> measured_;

@@ -58,8 +58,8 @@ absl::Status GossipTrainer::OnView(bool first, const SavedEdges& saved) {
   // A replay waits for its peers as long as they take: a suspicion would have
   // one evicted, by the clock.
   if (!parts_.decisions->replays()) parts_.watch->Start();
-  // To a first incarnation nobody owes anything, and it owes nothing.
-  return first && !parts_.membership->first_incarnation()
+  // Nobody can wait for a peer that no view has named before.
+  return first && !parts_.membership->first_named()
              ? parts_.edges->SayHello(view)
              : absl::OkStatus();
 }

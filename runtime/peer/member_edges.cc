@@ -191,9 +191,8 @@ absl::Status MemberEdges::ConnectSaved(const View& view,
 // A member that mixed with the incarnation before, in a view that it has not
 // left yet or until it leaves, would wait for what that incarnation owed it in
 // rounds that this one does not take part in.  This one does not know which
-// they are, so it says hello to everybody.  (The service knows of a peer that
-// joins for the first time: it says hello to its neighbours alone, of which a
-// large fleet has few.)
+// they are, so it says hello to everybody.  The same holds of a view that named
+// this incarnation and that it did not begin by.
 absl::Status MemberEdges::SayHello(const View& view) {
   // All members of a first view begin at one round, and so do those of a
   // resumed run: nobody remembers an earlier incarnation.

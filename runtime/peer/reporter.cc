@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "algorithms/kernels/host_copy.h"
+#include "topology/fleet/overlap_chooser.h"
 
 namespace gossamer {
 namespace {
@@ -17,6 +18,7 @@ constexpr uint64_t kMaxSketchEvery = 1 << 16;
 // The first exchanges of a view open connections, and their formats are chosen
 // from what they show: they say nothing of those to come.
 constexpr int kFirst = 2;
+static_assert(kRoundsToGoBack <= Recent::kMost);
 
 }  // namespace
 
@@ -107,7 +109,7 @@ void Reporter::EndRound(absl::Time started, Neighborhood& neighborhood,
       1 / std::max(1e-9, absl::ToDoubleSeconds(round_length_));
   report.tempo = {.busy_seconds = median_busy(),
                   .exchange_seconds = long_exchange(),
-                  .rounds = busy_.size()};
+                  .rounds = exchanges_.size() == 0 ? 0 : busy_.size()};
   report.losses = metrics_.losses;
   if (!metrics_.scores.empty()) score_ = metrics_.scores.back().value;
   report.score = score_;

@@ -136,6 +136,7 @@ void Rehearsal::Happen(const FleetEvent& event) {
       events_.RunAt(events_.Now() + event.down, [this] {
         // Of two outages that overlap the first to end ends both.
         if (!service_.up()) failed_.Update(service_.Start(/*old=*/false));
+        if (stopping_) Stop();
       });
   }
   // One look after another is enough for all events.
@@ -256,6 +257,12 @@ absl::StatusOr<std::shared_ptr<const MixingSchedule>> Rehearsal::ScheduleOf(
     GOSSAMER_ASSIGN_OR_RETURN(schedule, view.MakeSchedule());
   }
   return schedule;
+}
+
+// A service that is down hears of it when it is up again.
+void Rehearsal::Stop() {
+  stopping_ = true;
+  service_.RequestStop();
 }
 
 bool Rehearsal::done() const { return ended_ == peers_.size(); }

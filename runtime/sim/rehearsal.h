@@ -74,7 +74,7 @@ class Rehearsal {
   absl::Status Run(absl::FunctionRef<bool()> pause);
   bool done() const;
   // The fleet ends at a round that it agrees on.
-  void Stop() { service_.RequestStop(); }
+  void Stop();
   // Events that have not happened, or after which the fleet has not settled.
   size_t unsettled() const { return coming_ + unsettled_.size(); }
   // Returns the fleet as the service sees it; empty while the service is down.
@@ -119,9 +119,10 @@ class Rehearsal {
       schedules_;
   std::vector<std::unique_ptr<RehearsedPeer>> peers_;  // null: has died
   size_t ended_ = 0;                                   // or died
-  size_t coming_ = 0;                                  // events
-  std::vector<FleetSettled> unsettled_;                // as they happened
-  absl::Status failed_;  // the first error of a peer
+  bool stopping_ = false;
+  size_t coming_ = 0;                    // events
+  std::vector<FleetSettled> unsettled_;  // as they happened
+  absl::Status failed_;                  // the first error of a peer
 };
 
 }  // namespace gossamer

@@ -54,7 +54,7 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--gossamer", required=True)
-    parser.add_argument("--sizes", default="100,1000,10000")
+    parser.add_argument("--sizes", default="100,300,1000,3000,10000")
     parser.add_argument("--rounds", type=int, default=100)
     options = parser.parse_args()
     for size in options.sizes.split(","):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes RESULTS.md, and the chart of the README, from measured claims.
+"""Writes RESULTS.md, and the charts of other pages, from measured claims.
 
 Each file of results/ has one claim: its value as measured, the command that
 measures it, the machine and the commit.  After a measurement,
@@ -7,12 +7,13 @@ measures it, the machine and the commit.  After a measurement,
   results.py record ID "VALUE" --machine "2 shared cores, Debian 12"
 
 keeps the value with the current commit and date; `results.py` writes the page
-and the chart; `results.py --check` fails if they are not what the files say.
+and the charts; `results.py --check` fails if they are not what the files say.
 """
 
 import argparse
 import datetime
 import json
+import math
 import os
 import subprocess
 import sys
@@ -20,7 +21,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 DATA = os.path.join(HERE, "results")
 PAGE = os.path.join(HERE, "RESULTS.md")
-CHART = os.path.join(HERE, "..", "..", "deploy", "pictures", "round.svg")
+PICTURES = os.path.join(HERE, "..", "..", "deploy", "pictures")
 NEEDED = ["id", "topic", "claim", "value", "command", "machine", "commit",
           "commit_is", "date"]
 MAY_HAVE = ["note", "series", "untuned"]
@@ -61,6 +62,15 @@ BARS = [("gossip", "gossip_round"),
 PARTS = [("compute", "compute", "#3b6ea5"),
          ("mix", "encode and apply", "#e39c37"),
          ("wait", "wait for the network", "#b9bec4")]
+
+
+# The chart of what a peer costs in fleets of different sizes: the claim, and of
+# each panel the key of the benchmark's lines, and what it is.
+SIZES = "rehearsal_sizes"
+PANELS = [("bytes_a_round", "bytes sent in a round"),
+          ("virtual_seconds_a_round", "seconds of a round"),
+          ("kb_of_a_peer", "KB of memory"),
+          ("ms_of_a_peers_round", "ms of CPU for a round")]
 
 
 def load():
@@ -108,6 +118,59 @@ def page(claims):
         lines += [row(c) for c in rows]
         lines.append("")
     return "\n".join(lines)
+
+
+def sizes_chart(claims):
+    """Returns an SVG of costs over the fleet's size: a panel a cost, both axes
+    logarithmic and the same in all panels, so that equal costs are level."""
+    lines = claims[SIZES]["series"]
+    width, height, left, top = 200, 150, 20, 70
+    most = max(line["peers"] for line in lines)
+    least = min(line["peers"] for line in lines)
+    decade = width / math.log10(most / least)
+
+    def text_of(value):
+        return f"{value:.2g}" if value < 1 else f"{value:,.0f}"
+
+    def x_of(peers):
+        return left + decade * math.log10(peers / least)
+
+    total = len(PANELS) * (width + 50)
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{total}" '
+           f'height="{height + top + 50}" font-family="sans-serif" '
+           'font-size="12">',
+           f'<rect width="{total}" height="{height + top + 50}" fill="white"/>',
+           '<text x="10" y="20" font-weight="bold">What one peer costs, by the '
+           'number of peers in a rehearsed fleet</text>']
+    for panel, (key, label) in enumerate(PANELS):
+        at = panel * (width + 50)
+        middle = top + height / 2
+        base = lines[0][key]
+
+        def y_of(value, base=base, middle=middle):
+            # A factor of ten is as high as it is wide.
+            return middle - decade * math.log10(value / base)
+
+        out.append(f'<text x="{at + left}" y="48">{label}</text>'
+                   f'<rect x="{at + left}" y="{top}" width="{width}" '
+                   f'height="{height}" fill="#f4f5f7"/>'
+                   f'<line x1="{at + left}" x2="{at + left + width}" '
+                   f'y1="{middle:g}" y2="{middle:g}" stroke="#b9bec4"/>')
+        points = [(at + x_of(line["peers"]), y_of(line[key])) for line in lines]
+        out.append('<polyline fill="none" stroke="#3b6ea5" stroke-width="2" '
+                   'points="' + " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+                   + '"/>')
+        for i, ((x, y), line) in enumerate(zip(points, lines)):
+            anchor = ("start" if i == 0 else
+                      "end" if i == len(lines) - 1 else "middle")
+            out.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" '
+                       'fill="#3b6ea5"/>')
+            if i in (0, len(lines) - 1):
+                out.append(f'<text x="{x:.1f}" y="{y - 8:.1f}" '
+                           f'text-anchor="{anchor}">{text_of(line[key])}</text>'
+                           f'<text x="{x:.1f}" y="{top + height + 18}" '
+                           f'text-anchor="{anchor}">{line["peers"]:,}</text>')
+    return "\n".join(out) + "\n</svg>\n"
 
 
 def chart(claims):
@@ -176,13 +239,16 @@ def main():
     keep.add_argument("id")
     keep.add_argument("value")
     keep.add_argument("--machine", required=True)
-    keep.add_argument("--series", help='numbers of a chart, {"label": 1.0}')
+    keep.add_argument("--series", help="numbers of a chart, JSON")
     arguments = parser.parse_args()
     if arguments.command == "record":
         record(arguments)
     claims = load()
     stale = 0
-    for path, text in ((PAGE, page(claims)), (CHART, chart(claims))):
+    for path, text in (
+            (PAGE, page(claims)),
+            (os.path.join(PICTURES, "round.svg"), chart(claims)),
+            (os.path.join(PICTURES, "sizes.svg"), sizes_chart(claims))):
         old = ""
         if os.path.exists(path):
             with open(path, encoding="utf-8") as file:

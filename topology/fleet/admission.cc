@@ -231,13 +231,11 @@ bool Admission::AdmitReturned(uint64_t from_round, absl::Time now) {
 // Joins and departures both take a view that all have adopted: were joins first
 // each time, a stream of them would keep the others from leaving.
 bool Admission::AdmitJoining(uint64_t from_round, std::vector<PeerId> joining,
-                             absl::Time now) {
+                             bool at_once, absl::Time now) {
   const bool leaves = !stop_.proposed() && departures_.Awaited(now);
-  if (joining.empty() || leaves || !views_.Adopted(now)) {
-    joining_.End();
-    return false;
-  }
-  const bool others = Joining(now).size() > joining.size();
+  if (joining.empty()) joining_.End();
+  if (joining.empty() || leaves || !views_.Adopted(now)) return false;
+  const bool others = !at_once && Joining(now).size() > joining.size();
   if (joining_.Waits(others, now)) return false;
   joining_.End();
   Trim(joining);
@@ -265,7 +263,8 @@ void Admission::AdmitWaiting(absl::Time now) {
     }
   }
   const bool returned = AdmitReturned(from_round, now);
-  const bool joined = AdmitJoining(from_round, std::move(joining), now);
+  const bool joined =
+      AdmitJoining(from_round, std::move(joining), /*at_once=*/returned, now);
   if (returned || joined) views_.RenewFrom(from_round);
 }
 

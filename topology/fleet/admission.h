@@ -73,8 +73,9 @@ class Admission {
   bool AdmitReturned(uint64_t from_round, absl::Time now);
   // Peers that join, if all members train by the present view, together with
   // those that are about to have what it takes:
+  // `at_once`: another view follows anyway.
   bool AdmitJoining(uint64_t from_round, std::vector<PeerId> joining,
-                    absl::Time now);
+                    bool at_once, absl::Time now);
   // Keeps as many of `joining` as the fleet can have.
   void Trim(std::vector<PeerId>& joining);
 

@@ -123,7 +123,7 @@ void Fill(const FleetAnswer& answer, wire::HeartbeatResponse& response) {
   response.set_stop_round(answer.stop.round);
   response.set_stop_committed(answer.stop.committed);
   response.set_outside(answer.outside);
-  response.set_first_incarnation(answer.first_incarnation);
+  response.set_first_named(answer.first_named);
   response.set_wait_seconds(absl::ToDoubleSeconds(answer.wait));
   for (const Member& m : answer.donors) {
     response.add_donor_id(m.id.value);

@@ -180,7 +180,7 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
   live.registered_here = true;
   if (r.trains) roster_.MarkIncomplete();
   if (r.trains) live.well_since = std::min(live.well_since, now);
-  admission_.Settle(now);
+  if (!removal_.gathers()) admission_.Settle(now);
   return id;
 }
 
@@ -299,9 +299,9 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
 
 void Fleet::Decide(absl::Time now) {
   undecided_ = 0;
-  admission_.Settle(now);
+  if (!removal_.gathers()) admission_.Settle(now);
   removal_.EvictSilent(now);
-  departures_.LetLeave(now);
+  if (!removal_.gathers()) departures_.LetLeave(now);
   if (!stop_.proposed()) views_.AdaptOverlap();
   stop_.Advance(now);
   departures_.NoteGone(now);
@@ -356,7 +356,7 @@ FleetAnswer Fleet::Answer(const FleetHeartbeat& heartbeat, absl::Time now) {
   if (roster_.TrainsHere(member)) answer.stop = stop_.state();
   if (!member.in_view) return answer;
   answer.joiners = donors_.JoinersOf(member.id);
-  answer.first_incarnation = roster_.FirstIncarnation(member);
+  answer.first_named = roster_.FirstNamedBy(views_.view().epoch, member);
   // A view is sent only until the member says that it knows it, so that most
   // answers are small.
   if (views_.view().NewerThan(KnownView(heartbeat))) {

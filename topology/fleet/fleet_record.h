@@ -88,6 +88,7 @@ struct LiveMember {
   bool has_parameters = false;   // when it registered
   bool registered_here = false;  // with this incarnation of the service
   bool first = false;            // no earlier one has registered
+  uint64_t first_epoch = 0;      // of the first view that names it
   // The time since which it has renewed its lease and trained by a view that
   // has it.
   absl::Time well_since = absl::InfiniteFuture();
@@ -180,7 +181,7 @@ struct FleetAnswer {
   absl::Duration wait;
   std::vector<Member> donors;   // to a peer that needs parameters
   std::vector<Member> joiners;  // to a member: the peers that get them from it
-  bool first_incarnation = false;  // Roster::FirstIncarnation
+  bool first_named = false;     // Roster::FirstNamedBy the present view
 };
 
 // One peer as `gossamer status` shows it.

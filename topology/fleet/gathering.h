@@ -16,13 +16,15 @@ class Gathering {
  public:
   explicit Gathering(absl::Duration heartbeat) : longest_(1.5 * heartbeat) {}
 
-  // Asked about a decision that can be made; `others` like it are to come.
+  // A decision can be made now.  Returns true if it is to wait, because
+  // `others` like it are to come.
   bool Waits(bool others, absl::Time now) {
     if (since_ == absl::InfiniteFuture()) since_ = now;
     return others && now - since_ < longest_;
   }
-  // It has been made, or can be made no more.
+  // The decision has been made, or nothing is left to decide.
   void End() { since_ = absl::InfiniteFuture(); }
+  bool begun() const { return since_ != absl::InfiniteFuture(); }
 
  private:
   const absl::Duration longest_;

@@ -27,7 +27,7 @@ namespace gossamer {
 struct Tempo {
   double busy_seconds = 0;      // a round without its waiting, median
   double exchange_seconds = 0;  // the longest of a round, 90th percentile
-  uint64_t rounds = 0;          // that both come from
+  uint64_t rounds = 0;          // that were measured; 0: exchanges were not
 };
 
 // The measured way from one peer to another.
@@ -116,9 +116,9 @@ class Membership {
   // view: as after a crash that lost the disk, donors() will come.  False if
   // this fleet has no way to do it, or does not know this peer now.
   virtual bool RenewIncarnation() { return false; }
-  // No earlier incarnation of this peer has been in a view of the run.  False
-  // where the service does not know.
-  virtual bool first_incarnation() const { return false; }
+  // view() is the first of the run that names this peer, of any incarnation.
+  // False where the service does not know.
+  virtual bool first_named() const { return false; }
   // Asks to leave in good order: a view will have this peer as a departure, or
   // the fleet stops as a whole if it cannot be without this peer.
   virtual void RequestLeave() {}

@@ -63,7 +63,7 @@ bool Removal::MoreAreSilent(absl::Time now) const {
 }
 
 void Removal::EvictSilent(absl::Time now) {
-  if (!views_.assembled()) return;
+  if (!views_.assembled()) return silent_.End();
   const auto members = std::ranges::count_if(
       roster_.members(),
       [](const MemberRecord& m) { return m.standing == Standing::kMember; });

@@ -38,6 +38,8 @@ class Removal {
   // suspect, as far as the fleet can be without them, together with those that
   // are about to.
   void EvictSilent(absl::Time now);
+  // An eviction waits for others.
+  bool gathers() const { return silent_.begun(); }
   // Evicts a member at once, whether or not it is heard, if the fleet can be
   // without it.
   void Evict(PeerId id, const std::string& why, absl::Time now);

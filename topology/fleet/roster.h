@@ -72,11 +72,12 @@ class Roster {
   // This incarnation of the service has heard every unfinished member in the
   // view, or has given it a lease for it.
   bool HeardAll(absl::Time now) const;
-  // No earlier incarnation of `m` has been in a view of this run.  False also
-  // where this service cannot know: after a restart, or beside a view that it
-  // did not make.
-  bool FirstIncarnation(const MemberRecord& m) const {
-    return complete_ && live(m.id).first;
+  // The view of `epoch` is the first of this run that names `m`: no member can
+  // have waited for it before.  False also where this service cannot know:
+  // after a restart, or beside a view that it did not make.
+  bool FirstNamedBy(uint64_t epoch, const MemberRecord& m) const {
+    const LiveMember& l = live(m.id);
+    return complete_ && l.first && l.first_epoch == epoch;
   }
   void MarkIncomplete() { complete_ = false; }
 

@@ -57,6 +57,10 @@ bool Views::Adopted(absl::Time now) const {
 }
 
 void Views::Take(View view) {
+  for (const Member& m : view.members) {
+    uint64_t& first = roster_.live(m.id).first_epoch;
+    if (first == 0) first = view.epoch;
+  }
   record_.view = std::move(view);
   ++version_;
 }

@@ -164,11 +164,11 @@ TEST_F(Rehearse, OverlapAutoHidesTheLatency) {
   EXPECT_GT(s["rounds_per_second"].get<double>(), 22);  // it is 20 with h = 1
 }
 
-// A cell of 200 ms where a host's uplink is the limit: what `auto` chooses is
-// chosen by round 20, and from there on no round waits.
+// A cell of 200 ms whose uplinks just carry one bit a parameter in 40 ms: what
+// `auto` chooses is chosen by round 20, and from there on no round waits.
 TEST_F(Rehearse, AutoHasSettledByRoundTwenty) {
   Write("far.textproto",
-        "name: \"far\" uplink: \"10mbit\" link { rtt: \"200ms\" }");
+        "name: \"far\" uplink: \"12mbit\" link { rtt: \"200ms\" }");
   for (const std::string step : {"200ms", "40ms"}) {
     Summary("--set rounds=100 --set mixing.codec=auto --step-time " + step +
             " --set mixing.overlap_steps=auto "

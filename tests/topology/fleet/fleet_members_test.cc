@@ -259,20 +259,58 @@ TEST_F(FleetMembersTest,
 }
 
 // Only then may a peer that begins say hello to its neighbours alone.
-TEST_F(FleetMembersTest, AFirstIncarnationIsTold) {
+TEST_F(FleetMembersTest, APeerHearsThatAViewIsTheFirstToNameIt) {
+  Assemble(5);
+  Run(10);
+  ASSERT_TRUE(Register(7, 107).ok());
+  beats_[7] = Beat(7, 107);
+  beats_[7].ready = true;
+  Run(3);
+  ASSERT_EQ(Members().size(), 6);
+  EXPECT_TRUE(answers_[7].first_named);
+  // A peer dies, and there is another view, which the joiner may begin by: a
+  // neighbour by the first one may wait for it.
+  beats_.erase(3);
+  for (const int by : {2, 4}) Suspect(by, {{3}});
+  Run(6);
+  ASSERT_EQ(Members().size(), 5);
+  EXPECT_FALSE(answers_[7].first_named);
+}
+
+TEST_F(FleetMembersTest, AnotherIncarnationHasBeenNamedBefore) {
   Assemble(4);
   Run(10);
-  const auto join = [this](uint64_t boot) {
+  for (const uint64_t boot : {107, 108}) {
     ASSERT_TRUE(Register(7, boot).ok());
     beats_[7] = Beat(7, boot);
     beats_[7].ready = true;
     Run(3);
     ASSERT_EQ(Members().size(), 5);
-  };
-  join(107);
-  EXPECT_TRUE(answers_[7].first_incarnation);
-  join(108);
-  EXPECT_FALSE(answers_[7].first_incarnation);
+    EXPECT_EQ(answers_[7].first_named, boot == 107);
+  }
+}
+
+// A view that a joiner makes while an eviction waits for others would have the
+// dead in it, among new neighbours.
+TEST_F(FleetMembersTest, NobodyIsLetInWhileAnEvictionWaits) {
+  Assemble(8);
+  Run(10);
+  const uint64_t epoch = fleet_->record().view.epoch;
+  ASSERT_TRUE(Register(9, 109).ok());
+  beats_[9] = Beat(9, 109);
+  beats_.erase(3);
+  Run(1);
+  beats_.erase(6);
+  for (const int by : {2, 4}) Suspect(by, {{3}});
+  for (const int by : {5, 7}) Suspect(by, {{6}});
+  Run(3);
+  ASSERT_EQ(Members().size(), 8);
+  beats_[9].ready = true;
+  Run(2);
+  EXPECT_THAT(Members(), ElementsAre(1, 2, 4, 5, 7, 8));
+  EXPECT_EQ(fleet_->record().view.epoch, epoch + 1);
+  Run(10);
+  EXPECT_THAT(Members(), ElementsAre(1, 2, 4, 5, 7, 8, 9));
 }
 
 // A service that was started again has not seen who came before.
@@ -286,7 +324,7 @@ TEST_F(FleetMembersTest, ARestartedServiceCallsNobodyFirst) {
   beats_[7].ready = true;
   Run(3);
   ASSERT_EQ(Members().size(), 5);
-  EXPECT_FALSE(answers_[7].first_incarnation);
+  EXPECT_FALSE(answers_[7].first_named);
 }
 
 // A peer that brings a view which this service did not make shows that there
@@ -314,7 +352,7 @@ TEST_F(FleetMembersTest, BesideAHandedBackViewNobodyIsCalledFirst) {
   beats_[7].ready = true;
   Run(3);
   ASSERT_EQ(Members().size(), 5);
-  EXPECT_FALSE(answers_[7].first_incarnation);
+  EXPECT_FALSE(answers_[7].first_named);
 }
 
 TEST_F(FleetMembersTest, OneMoreJoinsOnceItHasParametersOfThreeMembers) {
