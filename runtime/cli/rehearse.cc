@@ -255,7 +255,8 @@ class Record {
                  .rounds = config_.rounds(),
                  .consensus = fleet.consensus};
     for (const FleetPeer& peer : fleet.peers) {
-      if (peer.standing == Standing::kEvicted) continue;
+      // Peers that wait to join are in no round yet, and the dead in none more.
+      if (peer.standing != Standing::kMember) continue;
       PeerProgress& p = progress_.peers.emplace_back();
       p.id = peer.id.value;
       // Heartbeats have the next round; people ask for the last.
