@@ -44,8 +44,9 @@ constexpr char kExamples[] = R"(examples:
   gossamer lab --rehearse --scenario deploy/lab/wan_100ms.textproto \
       --config deploy/configs/quickstart.textproto --steps-of runs/quickstart-1
   gossamer lab --rehearse --scenario deploy/lab/wan_100ms.textproto \
-      --config deploy/configs/synthetic.textproto --set peers=100 \
-      --at '10s join 20' --at '20s lose 10' --at '30s service-down 10s'
+      --config deploy/configs/synthetic.textproto --parameters 1000 \
+      --step-time 200ms --set peers=100 --set rounds=300 \
+      --at '10s join 20' --at '20s lose 10' --at '40s service-down 10s'
 
 --rehearse predicts the run in virtual time and needs no privileges: the real
 peers, codecs and service over simulated links, with steps as long as the
