@@ -1,5 +1,5 @@
-// The events of a rehearsed fleet, each at a moment of virtual time: peers join,
-// peers die, the service is down for a while.
+// The events of a rehearsed fleet, each at a moment of virtual time: peers
+// join, peers die, the service is down for a while.
 //
 // Knows how people write it ("30s join 1000"); nothing of a rehearsal.
 

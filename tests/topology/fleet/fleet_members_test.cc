@@ -262,9 +262,7 @@ TEST_F(FleetMembersTest,
 TEST_F(FleetMembersTest, APeerHearsThatAViewIsTheFirstToNameIt) {
   Assemble(5);
   Run(10);
-  ASSERT_TRUE(Register(7, 107).ok());
-  beats_[7] = Beat(7, 107);
-  beats_[7].ready = true;
+  RegisterReady(7);
   Run(3);
   ASSERT_EQ(Members().size(), 6);
   EXPECT_TRUE(answers_[7].first_named);
@@ -319,9 +317,7 @@ TEST_F(FleetMembersTest, ARestartedServiceCallsNobodyFirst) {
   Run(10);
   fleet_ = *Fleet::Create(options_, fleet_->record(), now_);
   Run(10);
-  ASSERT_TRUE(Register(7, 107).ok());
-  beats_[7] = Beat(7, 107);
-  beats_[7].ready = true;
+  RegisterReady(7);
   Run(3);
   ASSERT_EQ(Members().size(), 5);
   EXPECT_FALSE(answers_[7].first_named);
@@ -347,9 +343,7 @@ TEST_F(FleetMembersTest, BesideAHandedBackViewNobodyIsCalledFirst) {
     beat.view_epoch = view.epoch;
   }
   Run(10);
-  ASSERT_TRUE(Register(7, 107).ok());
-  beats_[7] = Beat(7, 107);
-  beats_[7].ready = true;
+  RegisterReady(7);
   Run(3);
   ASSERT_EQ(Members().size(), 5);
   EXPECT_FALSE(answers_[7].first_named);
