@@ -304,7 +304,8 @@ class Record {
   const RunFolder& folder_;
   ProgressDisplay display_;
   std::unique_ptr<LineFile> consensus_;
-  std::unique_ptr<LineFile> service_log_;  // seconds since the start, what
+  // Each line begins with the seconds since the start.
+  std::unique_ptr<LineFile> service_log_;
   uint64_t consensus_round_ = 0;
   std::vector<std::unique_ptr<JsonlSink>> sinks_;
   RoundsNowhere unlogged_;

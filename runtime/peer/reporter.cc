@@ -17,7 +17,7 @@ constexpr absl::Duration kSketchInterval = absl::Seconds(1);
 constexpr uint64_t kMaxSketchEvery = 1 << 16;
 // The first exchanges of a view open connections, and their formats are chosen
 // from what they show: they say nothing of those to come.
-constexpr int kFirst = 2;
+constexpr uint64_t kFirst = 2;
 static_assert(kRoundsToGoBack <= Recent::kMost);
 
 }  // namespace
@@ -52,7 +52,7 @@ void Reporter::ReportUnauthenticated(bool last) {
 void Reporter::ForgetTempo() {
   busy_.Clear();
   exchanges_.Clear();
-  begins_ = 0;
+  exchanged_ = 0;
 }
 
 void Reporter::MeasureTempo(absl::Duration length, Neighborhood& neighborhood) {
@@ -66,8 +66,7 @@ void Reporter::MeasureTempo(absl::Duration length, Neighborhood& neighborhood) {
   // and deadlines would learn from themselves.
   busy_.Add(absl::ToDoubleSeconds(length) - metrics_.seconds_waiting);
   // A round without an exchange says nothing of how long one takes.
-  if (metrics_.seconds_exchanging > 0 && begins_++ >= kFirst) {
-    begins_ = kFirst;
+  if (metrics_.seconds_exchanging > 0 && ++exchanged_ > kFirst) {
     exchanges_.Add(metrics_.seconds_exchanging);
   }
   // The slowest peer sets the pace, as far as the service knows it; the own

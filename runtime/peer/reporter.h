@@ -74,7 +74,7 @@ class Reporter {
   Throttle unauthenticated_;
   absl::Duration round_length_;
   Recent busy_, exchanges_;  // seconds
-  int begins_ = 0;           // exchanges of this view so far, up to kFirst
+  uint64_t exchanged_ = 0;   // rounds of this view with an exchange
   uint64_t sketch_every_ = 1;
   absl::Time sketched_ = absl::InfinitePast();
   std::vector<double> sketch_;

@@ -104,7 +104,7 @@ absl::Status Registrar::CheckGathering(const Registration& r,
   }
   return absl::FailedPreconditionError(absl::StrFormat(
       "the run already has its %d peers; a returning peer must give its "
-      "--id, a larger fleet needs --peers",
+      "--id, a larger fleet needs a service with --set peers=",
       options_.expected));
 }
 
@@ -142,7 +142,8 @@ absl::Status Registrar::Classify(const Registration& r, MemberRecord& member,
   if (!options_.elastic || members >= sizes_.Most() || (named && !known)) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "the run already has its %d peers; a returning peer must give its "
-        "--id, a larger fleet needs another graph, --max-peers or --peers",
+        "--id, a larger fleet needs a service with another graph, --max-peers "
+        "or --set peers=",
         members));
   }
   // The peer waits until the fleet can have it, perhaps together with others.
