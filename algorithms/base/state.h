@@ -21,6 +21,8 @@ namespace gossamer {
 class StateVisitor {
  public:
   virtual ~StateVisitor() = default;
+  // Whether the values are overwritten, and not read.
+  virtual bool loads() const = 0;
   virtual void Floats(std::string_view name, std::span<float> values) = 0;
   virtual void Counter(std::string_view name, uint64_t& value) = 0;
   // Variable length, for states that have a format of their own.
@@ -33,6 +35,7 @@ class PrefixedVisitor : public StateVisitor {
  public:
   PrefixedVisitor(StateVisitor& visitor, std::string_view prefix)
       : visitor_(visitor), prefix_(prefix) {}
+  bool loads() const override { return visitor_.loads(); }
   void Floats(std::string_view name, std::span<float> values) override {
     visitor_.Floats(prefix_ + std::string(name), values);
   }

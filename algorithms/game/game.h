@@ -91,6 +91,9 @@ class Game {
   // knows: a game may draw that batch while a device computes this one.
   virtual void Expect(RngKey key) {}
 
+  // Called before a visitor saves.  False: the state is being gathered on
+  // another thread; ask again.  True holds until the next Gradient().
+  virtual bool PrepareState() { return true; }
   // State beside the parameters: normalisation statistics.
   virtual void VisitState(StateVisitor& visitor) {}
   // Null unless parameters() holds more than the players' own, as the tracked

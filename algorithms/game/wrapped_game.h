@@ -28,6 +28,7 @@ class WrappedGame : public Game {
     return game_->Gradient(players, key);
   }
   void Expect(RngKey key) override { game_->Expect(key); }
+  bool PrepareState() override { return game_->PrepareState(); }
   void VisitState(StateVisitor& visitor) override {
     game_->VisitState(visitor);
   }

@@ -15,14 +15,14 @@
 namespace gossamer {
 
 // Visits values in the memory of the queue's device.  Of a device other than
-// the host the visitor sees a copy, which goes back as it leaves it: both ways
-// cost a copy, and the call blocks.
+// the host the visitor sees a copy, which goes back if it loads.  The call
+// blocks.
 inline void VisitFloats(StateVisitor& visitor, std::string_view name,
                         const DeviceQueue& queue, DeviceSpan<float> values) {
   if (queue.on_host()) return visitor.Floats(name, HostSpan(values));
   std::vector<float> copy = queue.ToHost(values);
   visitor.Floats(name, copy);
-  queue.Upload(copy, values);
+  if (visitor.loads()) queue.Upload(copy, values);
 }
 
 }  // namespace gossamer

@@ -60,6 +60,7 @@ class TrackedGame final : public Game, private MixingHooks {
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override;
   void Expect(RngKey key) override { inner_->Expect(key); }
   MixingHooks* hooks() override { return this; }
+  bool PrepareState() override { return inner_->PrepareState(); }
   void VisitState(StateVisitor& visitor) override;
   Evaluator* evaluator() override { return inner_->evaluator(); }
 

@@ -14,6 +14,7 @@ namespace {
 class Taker : public StateVisitor {
  public:
   explicit Taker(Checkpoint& out) : out_(out) {}
+  bool loads() const override { return false; }
   void Floats(std::string_view name, std::span<float> values) override {
     if (Take(name)) {
       out_.floats[std::string(name)].assign(values.begin(), values.end());
@@ -65,6 +66,7 @@ class Giver : public StateVisitor {
  public:
   explicit Giver(const Checkpoint& from) : from_(from) {}
 
+  bool loads() const override { return true; }
   void Floats(std::string_view name, std::span<float> values) override {
     const auto* saved = Find(from_.floats, name);
     if (saved == nullptr) return;

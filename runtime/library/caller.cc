@@ -9,14 +9,6 @@
 #include "runtime/config/compose.h"
 
 namespace gossamer {
-namespace {
-
-// The time in which a program has to give or take its state.  The loop of the
-// peer stands still meanwhile and sends no heartbeats, so this is less than a
-// lease.
-constexpr absl::Duration kStateLimit = absl::Seconds(3);
-
-}  // namespace
 
 // The game whose gradient is the program's turn: the step has been made when it
 // comes back, and the rule of method caller adds nothing.
@@ -37,6 +29,7 @@ class Caller::CallersGame final : public Game {
   absl::StatusOr<Losses> Gradient(Players, RngKey) override {
     return caller_->Step(progress_());
   }
+  bool PrepareState() override { return caller_->PrepareState(); }
   void VisitState(StateVisitor& visitor) override {
     caller_->VisitState(visitor);
   }
@@ -75,6 +68,9 @@ absl::Status Caller::EndStep(const Losses& losses) {
         "; parameters must be finite and within 1e6. Nothing of this step was "
         "sent: mend the parameters and mix again, or leave"));
   }
+  // The runtime asked during the turn.
+  if (save_wanted_) Save();
+  if (turn_ == Turn::kOver) return absl::OkStatus();
   losses_ = losses;
   turn_ = Turn::kRuntimes;
   changed_.SignalAll();
@@ -82,36 +78,60 @@ absl::Status Caller::EndStep(const Losses& losses) {
 }
 
 Caller::Turn Caller::Await(absl::Duration limit) {
-  const auto answered = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return turn_ != Turn::kRuntimes || wish_ != Wish::kNone ||
+  const auto saves = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return save_wanted_ && turn_ == Turn::kRuntimes;
+  };
+  const auto due = [this, saves]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return turn_ != Turn::kRuntimes || load_wanted_ || saves() ||
            !state_failure_.ok();
   };
-  mu_.Lock();
+  MutexLock lock(&mu_);
   // A program that leaves and waits has ended its step.
   if (leaving_ && turn_ == Turn::kCallers) {
     turn_ = Turn::kRuntimes;
     changed_.SignalAll();
   }
-  while (changed_.AwaitFor(&mu_, limit, answered) && wish_ != Wish::kNone) {
-    const Wish wish = wish_;
-    const uint64_t number = wishes_;
-    std::vector<std::byte> state;
-    if (wish == Wish::kLoad) state = saved_;
-    mu_.Unlock();
-    absl::Status answer;
-    if (wish == Wish::kSave && state_.save) answer = state_.save(state);
-    if (wish == Wish::kLoad && state_.load) answer = state_.load(state);
-    mu_.Lock();
-    // The runtime waits for an answer, but not for ever.
-    if (wish_ != wish || wishes_ != number) continue;
-    if (wish == Wish::kSave) saved_ = std::move(state);
-    answer_ = std::move(answer);
-    wish_ = Wish::kNone;
-    changed_.SignalAll();
+  while (changed_.AwaitFor(&mu_, limit, due) && (load_wanted_ || saves())) {
+    if (load_wanted_) {
+      Load();
+    } else {
+      Save();
+    }
   }
-  const Turn turn = turn_;
+  return turn_;
+}
+
+void Caller::Save() {
+  const uint64_t turns = turns_;
+  std::vector<std::byte> state;
   mu_.Unlock();
-  return turn;
+  absl::Status status = state_.save(state);
+  mu_.Lock();
+  // The program goes on from here with a turn or with another state, and is
+  // asked for what it has then.
+  if (turns_ != turns || load_wanted_) return;
+  save_wanted_ = false;
+  saved_ = true;
+  // No state is better than an old one beside new parameters.
+  if (!status.ok()) state = {};
+  state_bytes_ = std::move(state);
+  if (status.ok()) return;
+  state_failure_ = absl::InternalError(
+      absl::StrCat("the program's state was not saved: ", status.message(),
+                   "; the run goes on, and what is saved now is without it"));
+}
+
+void Caller::Load() {
+  load_wanted_ = false;
+  std::vector<std::byte> state = std::exchange(state_bytes_, {});
+  mu_.Unlock();
+  absl::Status status;
+  if (!state.empty() && state_.load) status = state_.load(state);
+  mu_.Lock();
+  if (status.ok()) return;
+  state_failure_ = absl::InternalError(
+      absl::StrCat("the program's state was not loaded: ", status.message(),
+                   "; the run goes on, and the program has what it had"));
 }
 
 void Caller::Leave() {
@@ -151,6 +171,9 @@ Losses Caller::Step(const CallerProgress& progress) {
   progress_ = progress;
   if (leaving_ || turn_ == Turn::kOver) return losses_;
   turn_ = Turn::kCallers;
+  ++turns_;
+  saved_ = false;
+  if (!load_wanted_) state_bytes_ = {};
   changed_.SignalAll();
   // The program takes as long as it likes: a peer whose program hangs is one
   // that waits for its neighbours, and the fleet's deadlines are for it.
@@ -158,49 +181,21 @@ Losses Caller::Step(const CallerProgress& progress) {
   return losses_;
 }
 
-void Caller::Ask(Wish wish) {
+bool Caller::PrepareState() {
   MutexLock lock(&mu_);
-  if (turn_ != Turn::kRuntimes) return;
-  answer_ = absl::OkStatus();
-  wish_ = wish;
-  ++wishes_;
-  changed_.SignalAll();
-  if (!changed_.AwaitFor(&mu_, kStateLimit,
-                         [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-                           return wish_ == Wish::kNone;
-                         })) {
-    wish_ = Wish::kNone;
-    answer_ = absl::DeadlineExceededError(absl::StrCat(
-        "it took longer than ", absl::FormatDuration(kStateLimit)));
-  }
-  if (answer_.ok()) return;
-  // No state is better than an old one beside new parameters.
-  if (wish == Wish::kSave) saved_.clear();
-  state_failure_ = absl::InternalError(absl::StrCat(
-      "the program's state was not ", wish == Wish::kSave ? "saved" : "loaded",
-      ": ", answer_.message(), "; the run goes on, and ",
-      wish == Wish::kSave ? "this checkpoint is without it"
-                          : "the program has what it had"));
-  changed_.SignalAll();
+  if (!state_.save || saved_ || turn_ == Turn::kOver) return true;
+  if (!std::exchange(save_wanted_, true)) changed_.SignalAll();
+  return false;
 }
 
 void Caller::VisitState(StateVisitor& visitor) {
-  if (state_.save) Ask(Wish::kSave);
-  std::vector<std::byte> state;
-  {
-    MutexLock lock(&mu_);
-    state = saved_;
-  }
-  const std::vector<std::byte> before = state;
-  visitor.Bytes("caller", state);
-  // A visitor that loads shows it by what it has changed.
-  if (state == before) return;
-  {
-    MutexLock lock(&mu_);
-    saved_ = state;
-  }
-  // Empty: the checkpoint was saved without it.
-  if (state_.load && !state.empty()) Ask(Wish::kLoad);
+  MutexLock lock(&mu_);
+  visitor.Bytes("caller", state_bytes_);
+  if (!visitor.loads()) return;
+  // A checkpoint that was saved without it has none.
+  saved_ = false;
+  load_wanted_ = true;
+  changed_.SignalAll();
 }
 
 }  // namespace gossamer

@@ -34,7 +34,8 @@ struct CallerProgress {
 
 // The program's state beside its parameters, as bytes that mean nothing here:
 // saved with a checkpoint and given to peers that join.  Both are called on the
-// program's own thread, within Await().
+// program's own thread, within Await() or EndStep(), and take as long as they
+// like.
 struct CallerState {
   std::function<absl::Status(std::vector<std::byte>& state)> save = nullptr;
   std::function<absl::Status(std::span<const std::byte> state)> load = nullptr;
@@ -82,13 +83,13 @@ class Caller {
 
  private:
   class CallersGame;
-  // A question of the runtime's thread to the program's.
-  enum class Wish { kNone, kSave, kLoad };
 
   Losses Step(const CallerProgress& progress);
+  bool PrepareState();
   void VisitState(StateVisitor& visitor);
-  // Waits for the program's answer.
-  void Ask(Wish wish);
+  // On the program's thread, without the lock while the program works.
+  void Save() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Load() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const ParameterLayout layout_;
   std::vector<float> own_;  // unless the memory is the program's
@@ -98,14 +99,18 @@ class Caller {
   mutable Mutex mu_;
   CondVar changed_;
   Turn turn_ ABSL_GUARDED_BY(mu_) = Turn::kRuntimes;
+  uint64_t turns_ ABSL_GUARDED_BY(mu_) = 0;  // of the program so far
   bool leaving_ ABSL_GUARDED_BY(mu_) = false;
   Losses losses_ ABSL_GUARDED_BY(mu_);
   CallerProgress progress_ ABSL_GUARDED_BY(mu_);
   absl::Status ended_ ABSL_GUARDED_BY(mu_);
-  Wish wish_ ABSL_GUARDED_BY(mu_) = Wish::kNone;
-  uint64_t wishes_ ABSL_GUARDED_BY(mu_) = 0;
-  std::vector<std::byte> saved_ ABSL_GUARDED_BY(mu_);  // of the last save
-  absl::Status answer_ ABSL_GUARDED_BY(mu_);
+  // The program is to write its state out, and has done so in `state_bytes_`
+  // since its last turn.
+  bool save_wanted_ ABSL_GUARDED_BY(mu_) = false;
+  bool saved_ ABSL_GUARDED_BY(mu_) = false;
+  // The program is to read `state_bytes_`.
+  bool load_wanted_ ABSL_GUARDED_BY(mu_) = false;
+  std::vector<std::byte> state_bytes_ ABSL_GUARDED_BY(mu_);
   absl::Status state_failure_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -100,17 +100,19 @@ CheckpointId Checkpointer::OwnId() const {
           .configuration_hash = spec_.configuration_hash};
 }
 
-void Checkpointer::BeginIfDue() {
+bool Checkpointer::Due() const {
   const uint64_t round = state_->round();
   // `round` is the next one, so the first checkpoint comes after
   // `checkpoint_every` rounds.  That of the end is BeginLast()'s.
-  if (store_ == nullptr || spec_.checkpoint_every == 0 ||
-      round > spec_.rounds || (round - 1) % spec_.checkpoint_every != 0) {
-    return;
-  }
+  return saves() && spec_.checkpoint_every > 0 && round <= spec_.rounds &&
+         (round - 1) % spec_.checkpoint_every == 0;
+}
+
+void Checkpointer::BeginIfDue() {
+  if (!Due()) return;
   if (Full()) return ReportSkipped();
   // The record of a cut that is not saved would stay until a later one is.
-  if (!Take()) neighborhood_->DropRecord(MakeExchangeId(round));
+  if (!Take()) neighborhood_->DropRecord(MakeExchangeId(state_->round()));
 }
 
 // A checkpoint is whole once the neighbours' words of its round have come,

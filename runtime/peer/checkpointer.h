@@ -38,6 +38,9 @@ class Checkpointer {
                CheckpointStore* store, Neighborhood* neighborhood,
                TrainingState* state, Reporter* reporter);
 
+  bool saves() const { return store_ != nullptr; }
+  // Whether this boundary has one by the configuration.
+  bool Due() const;
   // Takes the one of this boundary if it is due.  While one waits for the disk,
   // or as many for their neighbours as exchanges overlap with, the boundary has
   // none, which is reported.

@@ -143,6 +143,7 @@ Peer::Peer(PeerSpec spec, Parts parts)
                      .trainer = trainer_.get(),
                      .reporter = &reporter_}),
       rounds_(spec_, {.loop = parts_.loop,
+                      .waiter = &waiter_,
                       .membership = parts_.membership,
                       .decisions = &decisions_,
                       .neighborhood = &neighborhood_,

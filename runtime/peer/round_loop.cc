@@ -4,7 +4,6 @@
 #include "algorithms/base/status_macros.h"
 
 namespace gossamer {
-
 // Each Task is kept in a variable: it must outlive the wait for its result
 // (task.h).
 Task<absl::Status> RoundLoop::Run() {
@@ -83,6 +82,10 @@ Task<absl::Status> RoundLoop::Round() {
   // decided before the checkpoint is begun.
   parts_.state->set_round(DecideNextRound());
   parts_.checkpointer->WriteIfSealed();
+  if (parts_.checkpointer->Due()) {
+    Task<bool> prepared = PrepareState();
+    if (!co_await prepared.result()) co_return absl::OkStatus();
+  }
   parts_.checkpointer->BeginIfDue();
   parts_.checkpointer->WriteIfSealed();
   co_return absl::OkStatus();
@@ -97,6 +100,14 @@ Task<absl::Status> RoundLoop::RecoverIfDiverged() {
   }
   Task<absl::Status> recover = parts_.joiner->Recover();
   co_return co_await recover.result();
+}
+
+Task<bool> RoundLoop::PrepareState() {
+  const std::function<bool()> enough = [this] {
+    return parts_.lifecycle->out_of_time();
+  };
+  co_await parts_.state->Prepared(*parts_.waiter, *parts_.loop, enough);
+  co_return parts_.state->Prepare();
 }
 
 uint64_t RoundLoop::DecideNextRound() {
@@ -117,9 +128,19 @@ Task<absl::Status> RoundLoop::Finish() {
   // A peer that waits to begin, or to begin again with what it got, has nothing
   // of its own: saved as of a round that it knows from before, it would set
   // aside later ones that the others share.
-  const bool own =
+  bool own =
       in_fleet || (parts_.state->steps() > 0 && !parts_.joiner->has_borrowed());
-  parts_.checkpointer->BeginLast(parts_.trainer->AtBoundary() && own);
+  own = own && parts_.trainer->AtBoundary();
+  if (own && parts_.checkpointer->saves()) {
+    Task<bool> prepared = PrepareState();
+    own = co_await prepared.result();
+    if (!own) {
+      parts_.reporter->Report("checkpoint_failed",
+                              "the program's state was not at hand when the "
+                              "time was up; the checkpoints before stay");
+    }
+  }
+  parts_.checkpointer->BeginLast(own);
   // A peer that goes alone is to the others as if it had died.
   if (!lifecycle.out_of_time()) parts_.trainer->Part();
   Task<bool> drained = parts_.drain->Run();

@@ -21,6 +21,7 @@
 #include "runtime/peer/stop_rule.h"
 #include "runtime/peer/trainer.h"
 #include "runtime/peer/training_state.h"
+#include "runtime/peer/waiter.h"
 #include "runtime/replay/decisions.h"
 #include "topology/fleet/membership.h"
 
@@ -30,6 +31,7 @@ class RoundLoop {
  public:
   struct Parts {
     EventLoop* loop = nullptr;
+    Waiter* waiter = nullptr;
     Membership* membership = nullptr;
     Decisions* decisions = nullptr;
     Neighborhood* neighborhood = nullptr;
@@ -55,6 +57,9 @@ class RoundLoop {
   Task<absl::Status> Begin();
   Task<absl::Status> Round();
   Task<absl::Status> RecoverIfDiverged();
+  // Gives whether the state can be saved: false if this peer has no time left
+  // to wait for it.
+  Task<bool> PrepareState();
   Task<absl::Status> Finish();
   uint64_t DecideNextRound();
 

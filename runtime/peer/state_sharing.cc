@@ -84,9 +84,9 @@ void StateSharing::Tick() {
 }
 
 void StateSharing::OfferIfWanted() {
-  if (!donor_.wanted() || parts_.state->stepping() || !parts_.in_fleet()) {
-    return;
-  }
+  if (!donor_.wanted() || !parts_.in_fleet()) return;
+  // Asked for during a step, the state is at hand at its end.
+  if (!parts_.state->Prepare() || parts_.state->stepping()) return;
   if (!parts_.state->Sound()) {
     // A state that is not sound is worse than none.  The joiner may be the one
     // that this peer waits for, so the wait must end (health.cc).
@@ -132,10 +132,10 @@ void StateSharing::Offer(Checkpoint state) {
 
 absl::StatusOr<std::unique_ptr<StateCollector>> StateSharing::MakeCollector() {
   GOSSAMER_ASSIGN_OR_RETURN(Checkpoint own, StateOf(parts_.state));
-  // A member's state has the own one's shape, but for what a caller keeps beside
-  // its parameters: an optimizer's moments come with its first step.  Four times
-  // as much and a mebibyte leave room for those, names and metadata, and bound
-  // what a false offer makes this peer allocate.
+  // A member's state has the own one's shape, but for what a caller keeps
+  // beside its parameters: an optimizer's moments come with its first step.
+  // Four times as much and a mebibyte leave room for those, names and metadata,
+  // and bound what a false offer makes this peer allocate.
   const size_t most = 4 * SizeOf(own) + (1 << 20);
   return std::make_unique<StateCollector>(
       SendFrames(),
@@ -166,6 +166,7 @@ void StateSharing::RefreshDonors() {
 }
 
 Task<absl::StatusOr<bool>> StateSharing::Collect(std::function<bool()> enough) {
+  co_await parts_.state->Prepared(*parts_.waiter, *parts_.loop, enough);
   absl::StatusOr<std::unique_ptr<StateCollector>> made = MakeCollector();
   GOSSAMER_CO_RETURN_IF_ERROR(made.status());
   collector_ = *std::move(made);

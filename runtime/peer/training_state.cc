@@ -6,6 +6,12 @@
 #include "runtime/checkpoint/checkpoint.h"
 
 namespace gossamer {
+namespace {
+
+// Between two looks at a state that a program writes out.
+constexpr absl::Duration kStateLook = absl::Milliseconds(2);
+
+}  // namespace
 
 TrainingState::TrainingState(const PeerSpec& spec, Game* game, LocalStep* step,
                              GradientCompressor* gradients)
@@ -42,6 +48,14 @@ void TrainingState::UpdateAverage() {
   if (ema_.empty()) return;
   queue().Run(&DeviceKernels::ema, static_cast<float>(1 - spec_.ema),
               parameters().first(ema_.size()), ema_);
+}
+
+Pending<bool> TrainingState::Prepared(
+    Waiter& waiter, EventLoop& loop,
+    const std::function<bool()>& enough) const {
+  return waiter.Until([this, &enough] { return Prepare() || enough(); },
+                      absl::InfiniteFuture(),
+                      [&loop] { return loop.Now() + kStateLook; });
 }
 
 void TrainingState::AddState(std::string prefix,

@@ -19,7 +19,10 @@
 #include "algorithms/game/game.h"
 #include "algorithms/kernels/device_queue.h"
 #include "algorithms/optim/local_step.h"
+#include "runtime/base/event_loop.h"
+#include "runtime/base/task.h"
 #include "runtime/peer/peer_spec.h"
+#include "runtime/peer/waiter.h"
 
 namespace gossamer {
 
@@ -57,7 +60,13 @@ class TrainingState {
 
   // Adds state that a trainer keeps beside, under names with this prefix.
   void AddState(std::string prefix, std::function<void(StateVisitor&)> visit);
-  // All that a checkpoint has of it, by name.
+  // Game::PrepareState.
+  bool Prepare() const { return game_->PrepareState(); }
+  // Waits until Prepare() or `enough` holds: a program may write gigabytes out,
+  // and the loop goes on meanwhile.  `enough` outlives the wait.
+  Pending<bool> Prepared(Waiter& waiter, EventLoop& loop,
+                         const std::function<bool()>& enough) const;
+  // All that a checkpoint has of it, by name; saved once Prepare() holds.
   void VisitState(StateVisitor& visitor);
 
  private:

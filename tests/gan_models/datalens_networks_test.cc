@@ -191,6 +191,7 @@ TEST(DataLensNetworksTest, TeachersThatAreNotFiniteFallSilent) {
 // Overwrites every parameter and moment.
 class Spoil final : public StateVisitor {
  public:
+  bool loads() const override { return true; }
   void Floats(std::string_view, std::span<float> values) override {
     std::ranges::fill(values, NAN);
   }

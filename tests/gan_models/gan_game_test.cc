@@ -230,6 +230,7 @@ TEST_F(ImageGameTest, SameSeedSameBitsForAllPeers) {
 // Keeps the state it visits, or puts it back.
 class Keeper : public StateVisitor {
  public:
+  bool loads() const override { return loading; }
   void Floats(std::string_view name, std::span<float> values) override {
     std::vector<float>& kept = kept_[std::string(name)];
     if (loading) {

@@ -30,6 +30,7 @@ using ::testing::SizeIs;
 
 class Statistics : public StateVisitor {
  public:
+  bool loads() const override { return false; }
   void Floats(std::string_view name, std::span<float> values) override {
     kept[std::string(name)].assign(values.begin(), values.end());
   }

@@ -44,6 +44,7 @@ class FakeDeviceGame final : public Game {
     const absl::Status waited = queue_.Wait();
     return waited.ok() ? losses : waited;
   }
+  bool PrepareState() override { return inner_->PrepareState(); }
   void VisitState(StateVisitor& visitor) override {
     inner_->VisitState(visitor);
   }

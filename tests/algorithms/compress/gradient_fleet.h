@@ -28,6 +28,7 @@ namespace gossamer {
 // Copies every vector of a state, or writes them back.
 class StateCopy final : public StateVisitor {
  public:
+  bool loads() const override { return restoring; }
   void Floats(std::string_view name, std::span<float> values) override {
     std::vector<float>& copy = floats[std::string(name)];
     if (restoring) {

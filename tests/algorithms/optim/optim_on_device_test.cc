@@ -31,6 +31,7 @@ std::vector<float> Gaussian(std::string_view name, uint64_t step) {
 
 class Saver : public StateVisitor {
  public:
+  bool loads() const override { return false; }
   void Floats(std::string_view name, std::span<float> values) override {
     floats[std::string(name)].assign(values.begin(), values.end());
   }
@@ -45,6 +46,7 @@ class Saver : public StateVisitor {
 class Loader : public StateVisitor {
  public:
   explicit Loader(const Saver& saver) : saver_(saver) {}
+  bool loads() const override { return true; }
   void Floats(std::string_view name, std::span<float> values) override {
     std::ranges::copy(saver_.floats.at(std::string(name)), values.begin());
   }

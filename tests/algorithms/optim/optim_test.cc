@@ -215,6 +215,7 @@ TEST(OsgTest, ASkippedStepLeavesThePointExtrapolated) {
 class StateStore : public StateVisitor {
  public:
   bool loading = false;
+  bool loads() const override { return loading; }
   void Floats(std::string_view name, std::span<float> values) override {
     auto& kept = floats_[std::string(name)];
     if (loading) {

@@ -62,6 +62,10 @@ class Runtime {
   std::thread thread_;
 };
 
+Checkpoint Taken(Game& game) {
+  return *TakeCheckpoint({}, [&](StateVisitor& v) { game.VisitState(v); });
+}
+
 TEST(CallerTest, LaysOutAnyNumberOfPlayers) {
   const ParameterLayout layout = Layout();
   EXPECT_EQ(layout.size(), 11u);
@@ -148,20 +152,68 @@ TEST(CallerTest, GivesAndTakesItsState) {
                        }});
   const std::unique_ptr<Game> game =
       caller.MakeGame([] { return CallerProgress(); });
-  Checkpoint taken;
-  std::thread loop([&] {
-    taken = *TakeCheckpoint({}, [&](StateVisitor& v) { game->VisitState(v); });
-    state = "others";
-    EXPECT_TRUE(RestoreCheckpoint(taken, [&](StateVisitor& v) {
-                  game->VisitState(v);
-                }).ok());
-    caller.End(absl::OkStatus());
-  });
-  EXPECT_EQ(caller.Await(absl::Seconds(10)), Turn::kOver);
-  loop.join();
+  EXPECT_FALSE(game->PrepareState());
+  EXPECT_EQ(caller.Await(absl::ZeroDuration()), Turn::kRuntimes);
+  EXPECT_TRUE(game->PrepareState());
+  const Checkpoint taken = Taken(*game);
   EXPECT_EQ(taken.bytes.at("caller").size(), 7u);
+  state = "others";
+  EXPECT_TRUE(RestoreCheckpoint(taken, [&](StateVisitor& v) {
+                game->VisitState(v);
+              }).ok());
+  // The runtime does not wait for the program, which reads it at its next wait.
+  EXPECT_EQ(state, "others");
+  EXPECT_EQ(caller.Await(absl::ZeroDuration()), Turn::kRuntimes);
   EXPECT_EQ(state, "moments");
+  EXPECT_EQ(caller.Await(absl::ZeroDuration()), Turn::kRuntimes);
   EXPECT_EQ(loaded, 1);
+}
+
+TEST(CallerTest, GivesTheStateOfTheTurnThatIsOver) {
+  Caller caller(Layout());
+  int turns = 0;
+  caller.SetState({.save = [&](std::vector<std::byte>& bytes) {
+    bytes.assign(1, static_cast<std::byte>(turns));
+    return absl::OkStatus();
+  }});
+  Runtime runtime(&caller);
+  // The program is about to save when its turn begins: the state would be of
+  // neither moment.
+  EXPECT_FALSE(runtime.game().PrepareState());
+  runtime.Play(2);
+  for (turns = 1; turns <= 2; ++turns) {
+    while (caller.Await(absl::Seconds(10)) != Turn::kCallers) {
+    }
+    EXPECT_FALSE(runtime.game().PrepareState());
+    EXPECT_EQ(caller.EndStep({}), absl::OkStatus());
+    // Asked for during the turn, it is there at its end.
+    if (turns == 2) break;
+  }
+  EXPECT_EQ(caller.Await(absl::Seconds(10)), Turn::kOver);
+  EXPECT_TRUE(runtime.game().PrepareState());
+  EXPECT_EQ(Taken(runtime.game()).bytes.at("caller"),
+            std::vector<std::byte>(1, std::byte{2}));
+}
+
+TEST(CallerTest, WritesItsStateOutForAsLongAsItLikes) {
+  Caller caller(Layout());
+  std::atomic<bool> goes_on = false;
+  caller.SetState({.save = [&](std::vector<std::byte>& bytes) {
+    while (!goes_on) std::this_thread::yield();
+    bytes.assign(3, std::byte{1});
+    return absl::OkStatus();
+  }});
+  const std::unique_ptr<Game> game =
+      caller.MakeGame([] { return CallerProgress(); });
+  EXPECT_FALSE(game->PrepareState());
+  std::thread program([&] { caller.Await(absl::Seconds(10)); });
+  // No call of the runtime waits meanwhile.
+  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(game->PrepareState());
+  goes_on = true;
+  while (!game->PrepareState()) std::this_thread::yield();
+  EXPECT_EQ(Taken(*game).bytes.at("caller").size(), 3u);
+  caller.End(absl::OkStatus());
+  program.join();
 }
 
 TEST(CallerTest, SaysThatItsStateWasNotSaved) {
@@ -171,13 +223,11 @@ TEST(CallerTest, SaysThatItsStateWasNotSaved) {
   }});
   const std::unique_ptr<Game> game =
       caller.MakeGame([] { return CallerProgress(); });
-  Checkpoint taken;
-  std::thread loop([&] {
-    taken = *TakeCheckpoint({}, [&](StateVisitor& v) { game->VisitState(v); });
-  });
+  EXPECT_FALSE(game->PrepareState());
   // The wait ends, and the run goes on without that state.
   EXPECT_EQ(caller.Await(absl::Seconds(10)), Turn::kRuntimes);
-  loop.join();
+  EXPECT_TRUE(game->PrepareState());
+  const Checkpoint taken = Taken(*game);
   const absl::Status failure = caller.TakeStateFailure();
   EXPECT_THAT(std::string(failure.message()),
               HasSubstr("was not saved: the disk is on fire"));

@@ -61,10 +61,10 @@ typedef struct gossamer_tensor {
 } gossamer_tensor;
 
 /* The program's own state beside the parameters (optimizers, batch statistics),
- * as bytes: saved with every checkpoint, and given to peers that join.  Called
- * within gossamer_wait(), on its thread, and for three seconds at most; both
- * return 0, or anything else if they fail.  `data` of save stays valid until
- * the next call. */
+ * as bytes: saved with every checkpoint, and given to peers that join.  Called on
+ * the program's thread within gossamer_wait(), gossamer_mix() or gossamer_close();
+ * the round waits, and the other peers are answered meanwhile.  Both return 0, or
+ * anything else if they fail.  `data` of save stays valid until the next call. */
 typedef struct gossamer_state {
   void* context;
   int (*save)(void* context, const void** data, size_t* size);
