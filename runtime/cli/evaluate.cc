@@ -1,13 +1,20 @@
 // gossamer evaluate: scores of a run's generators against held-out data.
 
+#include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "algorithms/base/status_macros.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/fleet_process.h"
 #include "runtime/cli/models.h"
+#include "runtime/cli/run_folder.h"
 
 namespace gossamer {
 namespace {
@@ -16,7 +23,11 @@ constexpr char kExamples[] = R"(examples:
   gossamer evaluate --run runs/quickstart                # the mean of all peers
   gossamer evaluate --run runs/quickstart --of 1 --samples 4096 --json
   gossamer evaluate --run runs/cifar10 --inception inception.pt --samples 50000
+  gossamer evaluate --run runs/cifar10 --follow   # with --set evaluation.every=0
 
+A run scores itself beside its training, on the machine of one peer.  --follow
+does it on any machine that sees the folder, and the run needs no score of its
+own.
 Without --inception the score is a proxy: comparable between runs of this
 program on the same data, and with nothing else.  The JSON is that of
 gossamer-models evaluate --json.)";
@@ -28,29 +39,62 @@ struct Options {
   uint32_t samples = 0;
   uint64_t seed = 1;
   bool json = false;
+  bool follow = false;
 };
 
-int RunEvaluate(const Options& options) {
+// Scores the newest checkpoint unless that is `last`, a file of it, and sets
+// `last`.  Returns the exit code of gossamer-models.
+absl::StatusOr<int> Score(const Options& options, std::string& last) {
   RunConfig config;
-  auto argv = ModelsCommand("evaluate", options.choice, config);
-  if (!argv.ok()) return Complain("evaluate", argv.status());
-  const auto data = DataFolder(config, options.data);
-  if (!data.ok()) return Complain("evaluate", data.status());
+  std::string state;
+  GOSSAMER_ASSIGN_OR_RETURN(
+      std::vector<std::string> argv,
+      ModelsCommand("evaluate", options.choice, config, &state));
+  if (state == last) return 0;
+  GOSSAMER_ASSIGN_OR_RETURN(const std::string data,
+                            DataFolder(config, options.data));
   const auto add = [&argv](const std::string& flag, const std::string& value) {
-    argv->push_back(flag);
-    argv->push_back(value);
+    argv.push_back(flag);
+    argv.push_back(value);
   };
   // A data set that is drawn from a formula has no folder.
-  if (!data->empty()) add("--data", *data);
+  if (!data.empty()) add("--data", data);
   add("--samples",
       // As many as the run's own evaluations take, because a score depends on
       // the number of samples.
       absl::StrCat(options.samples == 0 ? config.evaluation().samples()
                                         : options.samples));
   add("--seed", absl::StrCat(options.seed));
+  add("--round", absl::StrCat(RunFolder::RoundOf(state)));
   if (!options.inception.empty()) add("--inception", options.inception);
-  if (options.json) argv->push_back("--json");
-  const absl::StatusOr<int> code = RunToEnd(*argv);
+  if (options.json) argv.push_back("--json");
+  last = std::move(state);
+  return RunToEnd(argv);
+}
+
+// Scores until the checkpoint of the run's end.  A checkpoint that goes while
+// it is read has been replaced by a newer one.
+int Follow(const Options& options) {
+  const RunFolder folder(options.choice.run);
+  const auto config = folder.LoadConfig();
+  if (!config.ok()) return Complain("evaluate", config.status());
+  std::string last;
+  while (RunFolder::RoundOf(last) <= config->rounds()) {
+    const absl::StatusOr<int> code = Score(options, last);
+    const bool none_yet = absl::IsFailedPrecondition(code.status());
+    if (!code.ok() && !none_yet) return Complain("evaluate", code.status());
+    if (code.ok() && *code != 0 && std::filesystem::exists(last)) {
+      return kFailed;
+    }
+    absl::SleepFor(absl::Seconds(1));
+  }
+  return kOk;
+}
+
+int RunEvaluate(const Options& options) {
+  if (options.follow) return Follow(options);
+  std::string last;
+  const absl::StatusOr<int> code = Score(options, last);
   if (!code.ok()) return Complain("evaluate", code.status());
   return *code == 0 ? kOk : kFailed;
 }
@@ -77,6 +121,9 @@ void AddEvaluate(Command& program) {
                     "given");
   command.AddOption("--seed", &options->seed, "of the latent vectors",
                     {.show_default = true});
+  command.AddOption("--follow", &options->follow,
+                    "score each checkpoint as it comes, until the run's last; "
+                    "Ctrl-C ends it");
   command.AddOption("--json", &options->json, "answer as JSON");
 }
 

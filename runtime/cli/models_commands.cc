@@ -391,9 +391,12 @@ absl::Status Export(const ExportSpec& spec) {
 }
 
 absl::Status Evaluate(const EvaluateSpec& spec) {
+  nlohmann::ordered_json scores;
+  if (spec.round > 0) scores["round"] = spec.round;
   GOSSAMER_ASSIGN_OR_RETURN(
-      const nlohmann::ordered_json scores,
+      const nlohmann::ordered_json found,
       spec.gan.model == kStudent ? StudentScores(spec) : GanScores(spec));
+  scores.update(found);
   if (spec.json) {
     std::cout << scores.dump(2) << "\n";
     return absl::OkStatus();

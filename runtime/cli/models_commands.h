@@ -54,6 +54,7 @@ struct EvaluateSpec {
   std::string inception;
   int inception_size = 299;
   uint64_t seed = 1;
+  uint64_t round = 0;  // of the checkpoints, to be printed; 0: unknown
   int threads = 1;
   bool json = false;
 };

@@ -139,6 +139,8 @@ void AddEvaluate(Command& program, Flags& f) {
   c.AddOption("--inception-size", &f.evaluate.inception_size,
               "S; 0: as the images are", Shown());
   c.AddOption("--seed", &f.evaluate.seed, "of the latent vectors", Shown());
+  c.AddOption("--round", &f.evaluate.round,
+              "of the checkpoint, to be printed with its scores");
   c.AddOption("--threads", &f.evaluate.threads, "of libtorch", Shown());
   c.AddOption("--json", &f.evaluate.json, "machine-readable output");
 }

@@ -238,6 +238,14 @@ absl::StatusOr<std::string> RunFolder::StateFile(uint64_t id) const {
   return StateOf(*this, id, rounds.back());
 }
 
+uint64_t RunFolder::RoundOf(const std::string& state_file) {
+  const std::string folder = fs::path(state_file).parent_path().filename();
+  uint64_t round = 0;
+  const bool named =
+      absl::SimpleAtoi(absl::StripPrefix(folder, "round-"), &round);
+  return named ? round : 0;
+}
+
 uint64_t RunFolder::NewestCommonRound(int peers) const {
   std::map<uint64_t, int> count;
   const std::vector<uint64_t> ids = PeerIds();

@@ -8,7 +8,9 @@ usage: image_folder_test.py FOLDER_OF_THE_PROGRAMS [unittest arguments]
 import json
 import os
 import shutil
+import signal
 import struct
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -114,6 +116,35 @@ class ImageFolderTest(unittest.TestCase):
                                "--json")
         self.assertEqual(scored.returncode, 0, scored.stderr)
         self.assertEqual(json.loads(scored.stdout)["n_real"], 30)
+
+    def test_another_process_scores_each_checkpoint_as_it_comes(self):
+        ended = self.gossamer("evaluate", "--run", self.path("runs", "run"),
+                              "--follow", "--json")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertEqual(json.loads(ended.stdout)["round"], 21)
+
+        run, rounds = self.path("runs", "watched"), []
+        with subprocess.Popen(
+                [processes.program("gossamer"), "train", "--config",
+                 self.path("config.textproto"), "--data",
+                 self.path("data.images"), "--runs", self.path("runs"),
+                 "--name", "watched", "--set", "evaluation.every=0", "--set",
+                 "checkpoint.every=1", "--set", "rounds=100000"],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as train:
+            processes.wait_for(lambda: os.path.exists(
+                os.path.join(run, "config.textproto")))
+            with subprocess.Popen(
+                    [processes.program("gossamer"), "evaluate", "--run", run,
+                     "--follow"], stdout=subprocess.PIPE, text=True) as scorer:
+                for line in scorer.stdout:
+                    if line.startswith("round "):
+                        rounds.append(int(line.split()[1]))
+                    if len(rounds) == 2:
+                        break
+                scorer.kill()
+            train.send_signal(signal.SIGINT)
+            self.assertEqual(train.wait(processes.LIMIT), 0)
+        self.assertLess(rounds[0], rounds[1])
 
     def test_a_generator_is_exported_without_naming_its_classes(self):
         exported = self.gossamer("checkpoint", "export", "--run",
