@@ -23,11 +23,6 @@ deploy/setup.sh --for tests
 deploy/digits.sh
 if [ ! -e data/emoji-32/batches.meta.txt ]; then need_data=1; else need_data=0; fi
 
-# Debian's libraries are not instrumented: what OpenSSL, Abseil and gRPC free or
-# copy in their own frames is not looked at.
-export TSAN_OPTIONS="suppressions=$PWD/deploy/tsan.suppressions:ignore_noninstrumented_modules=1:${TSAN_OPTIONS:-}"
-export LSAN_OPTIONS="suppressions=$PWD/deploy/lsan.suppressions:print_suppressions=0:${LSAN_OPTIONS:-}"
-export UBSAN_OPTIONS="print_stacktrace=1:${UBSAN_OPTIONS:-}"
 for preset in "${presets[@]}"; do
   began=$SECONDS
   echo "== $preset: build"

@@ -14,10 +14,9 @@ import sys
 import tempfile
 import unittest
 
-from processes_test import wait_for
+from processes_test import LIMIT, wait_for
 
 BIN = ""
-LIMIT = 120  # seconds, a bound on every wait
 ROUNDS = 1500
 
 CONFIG = f"""
