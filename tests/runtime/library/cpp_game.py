@@ -40,10 +40,11 @@ def build(tree, source, folder):
 
 
 class Fleet:
-    """A service and four peers of a program."""
+    """A service and peers of a program."""
 
-    def __init__(self, tree, folder, program, config, *options):
+    def __init__(self, tree, folder, program, config, *options, peers=PEERS):
         self.folder = folder
+        self.program, self.options = program, options
         self.folder.mkdir(parents=True, exist_ok=True)
         self.config = self.folder / "run.textproto"
         self.config.write_text(config)
@@ -58,13 +59,19 @@ class Fleet:
         while not self.port.exists() or not self.port.read_text().strip():
             assert time.monotonic() < limit, "no service"
             time.sleep(0.02)
-        address = "127.0.0.1:" + self.port.read_text().strip()
-        self.peers = [
-            subprocess.Popen(
-                [program, "--topology", address, "--config", self.config, "--id",
-                 str(i), "--run-dir", self.folder, *options], text=True,
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-            for i in range(1, PEERS + 1)]
+        self.address = "127.0.0.1:" + self.port.read_text().strip()
+        self.peers = []
+        for _ in range(peers):
+            self.start()
+
+    def start(self):
+        """Starts one more peer, which has the next id."""
+        self.peers.append(subprocess.Popen(
+            [self.program, "--topology", self.address, "--config", self.config,
+             "--id", str(len(self.peers) + 1), "--run-dir", self.folder,
+             *self.options], text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE))
+        return self.peers[-1]
 
     def end(self, without=None):
         """Output, errors and status of all peers but one that has ended."""

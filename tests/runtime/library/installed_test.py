@@ -46,13 +46,52 @@ class InstalledTest(unittest.TestCase):
                 self.prefix / "include",
                 self.prefix / "include/gossamer" / name)
 
-    def test_pkg_config(self):
+    def compile(self, program, *command):
+        """By pkg-config's flags."""
         flags = run("pkg-config", "--cflags", "--libs", "gossamer", env={
             "PATH": "/usr/bin:/bin",
             "PKG_CONFIG_PATH": str(self.prefix / "lib/pkgconfig")}).split()
-        run("c++", "-std=c++17", self.example / "game.cc", *flags, "-pthread",
-            f"-Wl,-rpath,{self.prefix}/lib", "-o", self.folder / "by-hand")
-        self.assertIn("--topology", run(self.folder / "by-hand", "--help"))
+        run(*command, *flags, "-pthread", f"-Wl,-rpath,{self.prefix}/lib", "-o",
+            program)
+        return program
+
+    def test_pkg_config(self):
+        program = self.compile(self.folder / "by-hand", "c++", "-std=c++17",
+                               self.example / "game.cc")
+        self.assertIn("--topology", run(program, "--help"))
+
+    def test_a_release_that_is_not_there(self):
+        tree = self.folder / "later"
+        tree.mkdir()
+        (tree / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.25)\nproject(later CXX)\n"
+            "find_package(gossamer 9 REQUIRED)\n")
+        done = subprocess.run(
+            ["cmake", "-S", tree, "-B", tree / "build",
+             f"-DCMAKE_PREFIX_PATH={self.prefix}"], capture_output=True, text=True)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, r"(?s)compatible with requested\s+version")
+
+    def test_a_program_in_c(self):
+        program = self.compile(
+            self.folder / "in-c", "cc", "-std=c99", "-Wall", "-Wextra",
+            "-Werror", "-D_POSIX_C_SOURCE=200809L",
+            SOURCE / "tests/runtime/library/c_program.c")
+        fleet = Fleet(
+            BUILD, self.folder / "c", program,
+            "game { caller {} } peers: 2 rounds: 64 checkpoint { every: 20 } "
+            "mixing { codec: 'dense-f32' }", peers=0)
+        one = fleet.start()
+        busy = one.stdout.readline()
+        self.assertRegex(busy, "^busy: gossamer_wait: another thread")
+        fleet.start()
+        values = []
+        for (out, error), code in fleet.end():
+            self.assertEqual(code, 0, error)
+            self.assertIn("state: the program's state was not saved", out)
+            values.append(float(out.split("steps 64 value ")[1]))
+        # Every round adds the mean of the ids, 1.5.
+        self.assertAlmostEqual(sum(values) / 2, 64 * 1.5 / 64, delta=1e-5)
 
     def test_four_peers_play_and_resume(self):
         config = ("game { caller {} } peers: 4 rounds: 3000 seed: 3 "

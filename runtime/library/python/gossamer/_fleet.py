@@ -93,7 +93,7 @@ def join(config: str | os.PathLike | None = None, *,
       parameters are; "local", no other peer gets them.
     state: objects with state_dict() and load_state_dict() by name, such as
       optimizers: saved with checkpoints, and given to peers that join later.
-      Tensors, numbers, texts and containers of those; saving has three seconds.
+      Tensors, numbers, texts and containers of those.
 
     Raises PlayersError for players that cannot be mixed, ValueError for options
     that cannot be used, FleetError if the fleet refuses this peer or cannot be
@@ -145,7 +145,7 @@ class Fleet:
         for t, entry in zip(tensors, players.entries):
             shape = (ctypes.c_int64 * len(entry.shape))(*entry.shape)
             shapes.append(shape)
-            t.player, t.name = entry.player.encode(), entry.name.encode()
+            t.player, t.name = entry.player.encode(), entry.label.encode()
             t.shape, t.rank = shape, len(entry.shape)
         peer = library.gossamer_open(
             (ctypes.c_char_p * len(texts))(*texts), len(texts), tensors,
@@ -276,8 +276,8 @@ class Fleet:
         """Whether the run is over for this peer."""
         return self._over
 
-    def shard(self, dataset: torch.utils.data.Dataset, *, batch_size: int,
-              shuffle: bool = True, **loader: Any) -> Iterator[Any]:
+    def shard(self, dataset: torch.utils.data.Dataset, *,
+              batch_size: int = 1, shuffle: bool = True, **loader: Any) -> Iterator[Any]:
         """Batches of this peer's part of `dataset`, epoch after epoch, until
         the run is over.
 

@@ -38,6 +38,13 @@ class Entry:
     def whole_name(self):
         return f"{self.player}.{self.name}"
 
+    @property
+    def label(self):
+        """The name that peers compare: numbers of another kind than the
+        vector's are a part of it."""
+        kind = self.tensor.dtype
+        return self.name if kind == torch.float32 else f"{self.name} ({kind})"
+
 
 def _named(player, owner, buffers):
     """The tensors of one player: of a module, a dictionary or pairs."""
@@ -141,11 +148,12 @@ class Players:
         self._spans = [(mirror, *span) for mirror in self._mirrors.values()
                        for span in self._spans_of(mirror)]
         for device in self._mirrors:
-            log.info("the parameters on %s are copied through the host's memory "
-                     "at every mix", device)
+            log.warning("the parameters on %s are copied through the host's "
+                        "memory at every mix", device)
         for why, names in copied.items():
-            log.info("%d tensors are copied at every mix (%s): %s%s", len(names),
-                     why, ", ".join(names[:3]), " ..." if len(names) > 3 else "")
+            log.warning("%d tensors are copied at every mix (%s): %s%s",
+                        len(names), why, ", ".join(names[:3]),
+                        " ..." if len(names) > 3 else "")
         return self._flat
 
     def _home(self, device):
