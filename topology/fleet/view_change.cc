@@ -114,8 +114,8 @@ absl::StatusOr<wire::ViewMessage> Apply(const wire::ViewMessage& base,
   // The new entry of a member comes first, and its old one is dropped.
   std::ranges::merge(changed, before, std::back_inserter(after), {}, &Entry::id,
                      &Entry::id);
-  const auto repeated = std::ranges::unique(after, {}, &Entry::id);
-  after.erase(repeated.begin(), repeated.end());
+  const auto same = [](const Entry& a, const Entry& b) { return a.id == b.id; };
+  after.erase(std::unique(after.begin(), after.end(), same), after.end());
   std::vector<uint64_t> gone(change.gone_id().begin(), change.gone_id().end());
   std::ranges::sort(gone);
   std::erase_if(after, [&gone](const Entry& e) {
