@@ -16,6 +16,7 @@ constexpr uint64_t kVersion = 4;
 // reader and writer are the two functions at the end of this file.
 class Writer {
  public:
+  explicit Writer(size_t expected) { bytes_.reserve(expected); }
   template <typename T>
   void Put(T value) {
     const auto* p = reinterpret_cast<const std::byte*>(&value);
@@ -71,6 +72,17 @@ class Reader {
   bool ok_ = true;
 };
 
+// More than the numbers beside vectors and payloads have, so that the bytes
+// need no second, larger memory.
+constexpr size_t kOtherBytes = 1024;
+
+template <typename Queue>
+size_t SizeOf(const Queue& queue) {
+  size_t bytes = 0;
+  for (const auto& held : queue) bytes += held.token.bytes.size() + 64;
+  return bytes;
+}
+
 template <typename Queue>
 void PutQueue(Writer& w, const Queue& queue) {
   w.Put<uint64_t>(static_cast<uint64_t>(queue.size()));
@@ -105,8 +117,12 @@ bool GetQueue(Reader& r, Queue& queue) {
 }  // namespace
 
 std::vector<std::byte> EncodeSavedEdge(const SavedEdge& edge) {
-  Writer w;
+  const CodecSide::Saved& side = edge.side;
+  const size_t floats =
+      side.replica.size() + side.difference.size() + side.sum.size();
   const ProductionEnd::Record& r = edge.record;
+  Writer w(floats * sizeof(float) + SizeOf(r.mine) + SizeOf(r.theirs) +
+           kOtherBytes);
   for (uint64_t v : {kVersion, r.cut, r.epoch, r.peer_epoch, r.done}) w.Put(v);
   w.Put(r.window);
   w.Put(r.peer_window);

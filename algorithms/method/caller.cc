@@ -23,6 +23,11 @@ void Check(const MethodSettings& settings, Problems& problems) {
                     ", but the step is the caller's, who moves either player as "
                     "often as it likes: leave it out");
   }
+  if (settings.steps_per_round != 1) {
+    problems.Refuse("step.steps_per_round", "is ", settings.steps_per_round,
+                    ", but a round is one mix() of the caller, after as many "
+                    "steps as it likes: leave it out");
+  }
   if (settings.gradient_clip != 0) {
     problems.Refuse("step.gradient_clip", "is ", settings.gradient_clip,
                     ", but gradients are the caller's to clip: leave it out");

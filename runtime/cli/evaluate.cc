@@ -1,7 +1,9 @@
 // gossamer evaluate: scores of a run's generators against held-out data.
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -42,15 +44,16 @@ struct Options {
   bool follow = false;
 };
 
-// Scores the newest checkpoint unless that is `last`, a file of it, and sets
-// `last`.  Returns the exit code of gossamer-models.
-absl::StatusOr<int> Score(const Options& options, std::string& last) {
+// Scores the newest checkpoint unless its files are `last`, and sets `last`.
+// Returns the exit code of gossamer-models.
+absl::StatusOr<int> Score(const Options& options,
+                          std::vector<std::string>& last) {
   RunConfig config;
-  std::string state;
+  std::vector<std::string> states;
   GOSSAMER_ASSIGN_OR_RETURN(
       std::vector<std::string> argv,
-      ModelsCommand("evaluate", options.choice, config, &state));
-  if (state == last) return 0;
+      ModelsCommand("evaluate", options.choice, config, &states));
+  if (states == last) return 0;
   GOSSAMER_ASSIGN_OR_RETURN(const std::string data,
                             DataFolder(config, options.data));
   const auto add = [&argv](const std::string& flag, const std::string& value) {
@@ -65,35 +68,53 @@ absl::StatusOr<int> Score(const Options& options, std::string& last) {
       absl::StrCat(options.samples == 0 ? config.evaluation().samples()
                                         : options.samples));
   add("--seed", absl::StrCat(options.seed));
-  add("--round", absl::StrCat(RunFolder::RoundOf(state)));
+  add("--round", absl::StrCat(RunFolder::RoundOf(states.front())));
   if (!options.inception.empty()) add("--inception", options.inception);
   if (options.json) argv.push_back("--json");
-  last = std::move(state);
+  last = std::move(states);
   return RunToEnd(argv);
 }
 
-// Scores until the checkpoint of the run's end.  A checkpoint that goes while
-// it is read has been replaced by a newer one.
+bool AllExist(const std::vector<std::string>& files) {
+  return std::ranges::all_of(files, [](const std::string& file) {
+    return std::filesystem::exists(file);
+  });
+}
+
+// Scores until the checkpoint of the run's end.
 int Follow(const Options& options) {
   const RunFolder folder(options.choice.run);
-  const auto config = folder.LoadConfig();
-  if (!config.ok()) return Complain("evaluate", config.status());
-  std::string last;
-  while (RunFolder::RoundOf(last) <= config->rounds()) {
-    const absl::StatusOr<int> code = Score(options, last);
-    const bool none_yet = absl::IsFailedPrecondition(code.status());
-    if (!code.ok() && !none_yet) return Complain("evaluate", code.status());
-    if (code.ok() && *code != 0 && std::filesystem::exists(last)) {
-      return kFailed;
+  std::vector<std::string> last;
+  std::vector<uint64_t> seen;
+  bool told = false;
+  for (;; absl::SleepFor(absl::Seconds(1))) {
+    // A resumed run may have more rounds.
+    const auto config = folder.LoadConfig();
+    if (!config.ok()) return Complain("evaluate", config.status());
+    if (!last.empty() && RunFolder::RoundOf(last.front()) > config->rounds()) {
+      return kOk;
     }
-    absl::SleepFor(absl::Seconds(1));
+    // To choose among checkpoints is to read them whole, so names come first.
+    const std::vector<uint64_t> named = folder.NewestNamed();
+    if (std::exchange(seen, named) == named) {
+      if (!std::exchange(told, true)) {
+        std::cerr
+            << "evaluate: waits for the next checkpoint; Ctrl-C ends it\n";
+      }
+      continue;
+    }
+    const absl::StatusOr<int> code = Score(options, last);
+    const bool none_yet = absl::IsFailedPrecondition(code.status()) ||
+                          absl::IsNotFound(code.status());
+    if (!code.ok() && !none_yet) return Complain("evaluate", code.status());
+    // A checkpoint of which a file is gone was replaced while it was read.
+    if (code.ok() && *code != 0 && AllExist(last)) return kFailed;
   }
-  return kOk;
 }
 
 int RunEvaluate(const Options& options) {
   if (options.follow) return Follow(options);
-  std::string last;
+  std::vector<std::string> last;
   const absl::StatusOr<int> code = Score(options, last);
   if (!code.ok()) return Complain("evaluate", code.status());
   return *code == 0 ? kOk : kFailed;

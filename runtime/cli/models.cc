@@ -21,7 +21,7 @@ void AddModelChoice(Command& command, ModelChoice& choice) {
 
 absl::StatusOr<std::vector<std::string>> ModelsCommand(
     const std::string& subcommand, const ModelChoice& choice, RunConfig& config,
-    std::string* state) {
+    std::vector<std::string>* states) {
   const RunFolder folder(choice.run);
   GOSSAMER_ASSIGN_OR_RETURN(config, folder.LoadConfig());
   const bool student = config.game().has_datalens();
@@ -49,7 +49,7 @@ absl::StatusOr<std::vector<std::string>> ModelsCommand(
     return absl::InvalidArgumentError(absl::StrCat(
         "--of ", choice.of, ": neither mean nor the id of a peer"));
   }
-  if (state != nullptr) *state = files.front();
+  if (states != nullptr) *states = files;
   const GanConfig& gan = config.game().gan();
   const DataLensConfig& votes = config.game().datalens();
   // The networks are of another program, so that this one starts without

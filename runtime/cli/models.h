@@ -27,11 +27,11 @@ void AddModelChoice(Command& command, ModelChoice& choice);
 // Returns gossamer-models SUBCOMMAND --parameters ... --model ..., and sets the
 // run's configuration.  Returns kInvalidArgument if `of` is neither "mean" nor
 // the id of a peer with a generator, errors of RunFolder, and an error for a
-// run whose game has no generator.  `state`, unless null, is set to a
-// checkpoint's file.
+// run whose game has no generator.  `states`, unless null, are set to
+// those of the checkpoints.
 absl::StatusOr<std::vector<std::string>> ModelsCommand(
     const std::string& subcommand, const ModelChoice& choice, RunConfig& config,
-    std::string* state = nullptr);
+    std::vector<std::string>* states = nullptr);
 
 }  // namespace gossamer
 

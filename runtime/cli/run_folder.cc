@@ -238,6 +238,15 @@ absl::StatusOr<std::string> RunFolder::StateFile(uint64_t id) const {
   return StateOf(*this, id, rounds.back());
 }
 
+std::vector<uint64_t> RunFolder::NewestNamed() const {
+  std::vector<uint64_t> newest;
+  for (const uint64_t id : PeerIds()) {
+    const auto rounds = Numbered(PeerPath(id) + "/checkpoints", "round-", "");
+    newest.push_back(rounds.empty() ? 0 : rounds.back());
+  }
+  return newest;
+}
+
 uint64_t RunFolder::RoundOf(const std::string& state_file) {
   const std::string folder = fs::path(state_file).parent_path().filename();
   uint64_t round = 0;

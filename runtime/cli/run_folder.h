@@ -80,6 +80,8 @@ class RunFolder {
   // Returns the state files of all peers at the newest round that all have.
   // kFailedPrecondition: there is no such round.
   absl::StatusOr<std::vector<std::string>> StateFiles() const;
+  // The newest checkpoint's round of each peer, by its name alone; 0: none.
+  std::vector<uint64_t> NewestNamed() const;
   // Of one of these files.
   static uint64_t RoundOf(const std::string& state_file);
   // The newest round of which every one of `peers` peers has a whole

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -100,6 +101,16 @@ CheckpointId Checkpointer::OwnId() const {
           .configuration_hash = spec_.configuration_hash};
 }
 
+void Checkpointer::Reserve() {
+  // On a device nothing else of the state is in the host's memory.
+  if (!saves() || spec_.checkpoint_every == 0 || !state_->queue().on_host()) {
+    return;
+  }
+  absl::StatusOr<Checkpoint> taken = TakeCheckpoint(
+      OwnId(), [this](StateVisitor& v) { state_->VisitState(v); });
+  if (taken.ok()) spare_ = *std::move(taken);
+}
+
 bool Checkpointer::Due() const {
   const uint64_t round = state_->round();
   // `round` is the next one, so the first checkpoint comes after
@@ -190,18 +201,25 @@ void Checkpointer::WriteIfSealed() {
 }
 
 void Checkpointer::Write() {
-  Checkpoint& first = taken_.front();
-  // Records that are not sealed are not among these.
-  for (const auto& [peer, edge] :
-       neighborhood_->TakeRecords(MakeExchangeId(first.id.round))) {
-    first.bytes[absl::StrCat(kEdgePrefix, peer.value)] = EncodeSavedEdge(edge);
-  }
   writing_ = std::make_shared<Writing>();
-  writing_->checkpoint = std::move(first);
+  writing_->checkpoint = std::move(taken_.front());
   taken_.pop_front();
+  // Records that are not sealed are not among these.
+  writing_->edges =
+      neighborhood_->TakeRecords(MakeExchangeId(writing_->checkpoint.id.round));
   disk_->Run(
       [store = store_, writing = writing_] {
-        writing->saved = store->Save(writing->checkpoint);
+        Checkpoint& checkpoint = writing->checkpoint;
+        for (auto& [peer, edge] : writing->edges) {
+          checkpoint.bytes[absl::StrCat(kEdgePrefix, peer.value)] =
+              EncodeSavedEdge(std::exchange(edge, {}));
+        }
+        writing->bytes = std::max<size_t>(1, SizeOf(checkpoint));
+        writing->saved = store->Save(checkpoint);
+        // Edges have replicas of x: to give their memory back takes long, too.
+        std::erase_if(checkpoint.bytes, [](const auto& named) {
+          return absl::StartsWith(named.first, kEdgePrefix);
+        });
         writing->free = store->FreeBytes();
       },
       [this, alive = std::weak_ptr<bool>(alive_), writing = writing_] {
@@ -243,8 +261,7 @@ void Checkpointer::ReportRoom() {
 // keep.
 void Checkpointer::ReportTightDisk(const Writing& first) {
   if (!first.free.ok()) return;
-  const uint64_t bytes = std::max<size_t>(1, SizeOf(first.checkpoint));
-  const uint64_t fits = *first.free / bytes;
+  const uint64_t fits = *first.free / first.bytes;
   const uint64_t there = std::min(there_ + 1, store_->most() - 1);
   if (there + fits >= store_->most()) return;
   reporter_->Report(
@@ -253,7 +270,7 @@ void Checkpointer::ReportTightDisk(const Writing& first) {
                       "the %d that are there, and checkpoint.keep %d needs "
                       "room for %d, with the one that is being written: fewer "
                       "will be kept",
-                      fits, 1e-6 * static_cast<double>(bytes), there,
+                      fits, 1e-6 * static_cast<double>(first.bytes), there,
                       store_->most() - 1, store_->most()));
 }
 

@@ -39,8 +39,11 @@ class Checkpointer {
                TrainingState* state, Reporter* reporter);
 
   bool saves() const { return store_ != nullptr; }
-  // Whether this boundary has one by the configuration.
-  bool Due() const;
+  // Takes the memory of a checkpoint: new pages would cost the first round that
+  // has one more than the copy.
+  void Reserve();
+  // Whether BeginIfDue() will take one.
+  bool Begins() const { return Due() && !Full(); }
   // Takes the one of this boundary if it is due.  While one waits for the disk,
   // or as many for their neighbours as exchanges overlap with, the boundary has
   // none, which is reported.
@@ -73,11 +76,15 @@ class Checkpointer {
   // The one that is being written.
   struct Writing {
     Checkpoint checkpoint;
+    SavedEdges edges;
+    uint64_t bytes = 0;  // of both
     absl::Status saved;
     absl::StatusOr<uint64_t> free;  // bytes that the disk has left behind it
     Pending<bool> over;
   };
 
+  // Whether this boundary has one by the configuration.
+  bool Due() const;
   bool Full() const;
   // False: there is nothing to save, which is reported.
   bool Take();

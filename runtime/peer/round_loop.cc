@@ -4,11 +4,20 @@
 #include "algorithms/base/status_macros.h"
 
 namespace gossamer {
+namespace {
+
+// Of the time between the end of a leave's limit and that of the process, the
+// part in which a program may write its state out.
+constexpr absl::Duration kLastState = absl::Seconds(1);
+
+}  // namespace
+
 // Each Task is kept in a variable: it must outlive the wait for its result
 // (task.h).
 Task<absl::Status> RoundLoop::Run() {
   Task<absl::Status> join = parts_.joiner->Join();
   GOSSAMER_CO_RETURN_IF_ERROR(co_await join.result());
+  parts_.checkpointer->Reserve();
   while (!parts_.lifecycle->over() && parts_.state->round() <= spec_.rounds) {
     Task<absl::Status> begin = Begin();
     GOSSAMER_CO_RETURN_IF_ERROR(co_await begin.result());
@@ -82,8 +91,8 @@ Task<absl::Status> RoundLoop::Round() {
   // decided before the checkpoint is begun.
   parts_.state->set_round(DecideNextRound());
   parts_.checkpointer->WriteIfSealed();
-  if (parts_.checkpointer->Due()) {
-    Task<bool> prepared = PrepareState();
+  if (parts_.checkpointer->Begins()) {
+    Task<bool> prepared = PrepareState(absl::ZeroDuration());
     if (!co_await prepared.result()) co_return absl::OkStatus();
   }
   parts_.checkpointer->BeginIfDue();
@@ -102,9 +111,10 @@ Task<absl::Status> RoundLoop::RecoverIfDiverged() {
   co_return co_await recover.result();
 }
 
-Task<bool> RoundLoop::PrepareState() {
-  const std::function<bool()> enough = [this] {
-    return parts_.lifecycle->out_of_time();
+Task<bool> RoundLoop::PrepareState(absl::Duration least) {
+  const absl::Time until = parts_.loop->Now() + least;
+  const std::function<bool()> enough = [this, until] {
+    return parts_.lifecycle->out_of_time() && parts_.loop->Now() >= until;
   };
   co_await parts_.state->Prepared(*parts_.waiter, *parts_.loop, enough);
   co_return parts_.state->Prepare();
@@ -132,7 +142,7 @@ Task<absl::Status> RoundLoop::Finish() {
       in_fleet || (parts_.state->steps() > 0 && !parts_.joiner->has_borrowed());
   own = own && parts_.trainer->AtBoundary();
   if (own && parts_.checkpointer->saves()) {
-    Task<bool> prepared = PrepareState();
+    Task<bool> prepared = PrepareState(kLastState);
     own = co_await prepared.result();
     if (!own) {
       parts_.reporter->Report("checkpoint_failed",

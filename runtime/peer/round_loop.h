@@ -58,8 +58,8 @@ class RoundLoop {
   Task<absl::Status> Round();
   Task<absl::Status> RecoverIfDiverged();
   // Gives whether the state can be saved: false if this peer has no time left
-  // to wait for it.
-  Task<bool> PrepareState();
+  // to wait for it, and `least` is over.
+  Task<bool> PrepareState(absl::Duration least);
   Task<absl::Status> Finish();
   uint64_t DecideNextRound();
 

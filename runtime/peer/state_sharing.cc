@@ -166,7 +166,11 @@ void StateSharing::RefreshDonors() {
 }
 
 Task<absl::StatusOr<bool>> StateSharing::Collect(std::function<bool()> enough) {
-  co_await parts_.state->Prepared(*parts_.waiter, *parts_.loop, enough);
+  const absl::Time limit = parts_.loop->Now() + spec_.liveness_limit;
+  const std::function<bool()> enough_or_late = [&] {
+    return enough() || parts_.loop->Now() >= limit;
+  };
+  co_await parts_.state->Prepared(*parts_.waiter, *parts_.loop, enough_or_late);
   absl::StatusOr<std::unique_ptr<StateCollector>> made = MakeCollector();
   GOSSAMER_CO_RETURN_IF_ERROR(made.status());
   collector_ = *std::move(made);
@@ -176,8 +180,7 @@ Task<absl::StatusOr<bool>> StateSharing::Collect(std::function<bool()> enough) {
         RefreshDonors();
         return collector_->done();
       },
-      parts_.loop->Now() + spec_.liveness_limit,
-      [this] { return parts_.loop->Now() + kDonorLook; });
+      limit, [this] { return parts_.loop->Now() + kDonorLook; });
   // From here on no frame reaches it: what it has is taken.
   const std::unique_ptr<StateCollector> collector = std::move(collector_);
   for (const std::string& failure : collector->TakeFailures()) {

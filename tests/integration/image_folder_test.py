@@ -129,20 +129,26 @@ class ImageFolderTest(unittest.TestCase):
                  self.path("config.textproto"), "--data",
                  self.path("data.images"), "--runs", self.path("runs"),
                  "--name", "watched", "--set", "evaluation.every=0", "--set",
-                 "checkpoint.every=1", "--set", "rounds=100000"],
+                 "checkpoint.every=5", "--set", "checkpoint.keep=100", "--set",
+                 "rounds=100000"],
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as train:
             processes.wait_for(lambda: os.path.exists(
                 os.path.join(run, "config.textproto")))
-            with subprocess.Popen(
+            scores = self.path("scores")
+            with open(scores, "w") as file, subprocess.Popen(
                     [processes.program("gossamer"), "evaluate", "--run", run,
-                     "--follow"], stdout=subprocess.PIPE, text=True) as scorer:
-                for line in scorer.stdout:
-                    if line.startswith("round "):
-                        rounds.append(int(line.split()[1]))
-                    if len(rounds) == 2:
-                        break
-                scorer.kill()
-            train.send_signal(signal.SIGINT)
+                     "--follow"], stdout=file) as scorer:
+                def scored():
+                    with open(scores) as lines:
+                        rounds[:] = [int(line.split()[1]) for line in lines
+                                     if line.startswith("round ")]
+                    return len(rounds) > 1
+
+                try:
+                    processes.wait_for(scored)
+                finally:
+                    scorer.kill()
+                    train.send_signal(signal.SIGINT)
             self.assertEqual(train.wait(processes.LIMIT), 0)
         self.assertLess(rounds[0], rounds[1])
 

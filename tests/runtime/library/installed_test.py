@@ -81,12 +81,13 @@ class InstalledTest(unittest.TestCase):
             BUILD, self.folder / "c", program,
             "game { caller {} } peers: 2 rounds: 64 checkpoint { every: 20 } "
             "mixing { codec: 'dense-f32' }", peers=0)
-        one = fleet.start()
-        busy = one.stdout.readline()
-        self.assertRegex(busy, "^busy: gossamer_wait: another thread")
+        # The second peer begins when a thread of the first has been refused.
+        busy = fleet.start().stdout.readline()
         fleet.start()
+        ends = fleet.end()
+        self.assertRegex(busy, "^busy: gossamer_wait: another thread")
         values = []
-        for (out, error), code in fleet.end():
+        for (out, error), code in ends:
             self.assertEqual(code, 0, error)
             self.assertIn("state: the program's state was not saved", out)
             values.append(float(out.split("steps 64 value ")[1]))

@@ -60,7 +60,13 @@ class ExamplesTest(unittest.TestCase):
                 os.environ, PYTHONPATH=str(STAND_IN), ROUNDS=str(rounds),
                 NUMBER=str(number), OMP_NUM_THREADS="1"))
             for number in range(1, PEERS + 1)]
-        found = [scores(peer.communicate(timeout=400)[0]) for peer in peers]
+        try:
+            found = [scores(peer.communicate(timeout=400)[0]) for peer in peers]
+        finally:
+            for peer in peers:
+                peer.kill()
+                peer.wait()
+        self.assertEqual([peer.returncode for peer in peers], [0] * PEERS)
         self.assertEqual([len(f) for f in found], [1] * PEERS, name)
         return [f[0] for f in found]
 

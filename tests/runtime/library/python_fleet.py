@@ -64,11 +64,19 @@ class FleetTest(unittest.TestCase):
 
     def fleet(self, source, name, *options, status=0):
         """What the programs of a fleet print, without the peers' own log."""
-        done = subprocess.run(
-            self.command(source, name, *options), cwd=self.folder, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
-        self.assertEqual(done.returncode, status, done.stdout)
-        return done.stdout
+        with subprocess.Popen(
+                self.command(source, name, *options), cwd=self.folder, text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as run:
+            try:
+                out = run.communicate(timeout=120)[0]
+            except subprocess.TimeoutExpired:
+                # A second signal ends the programs, which a kill would leave.
+                for _ in range(2):
+                    run.terminate()
+                    time.sleep(1)
+                self.fail(run.communicate()[0])
+        self.assertEqual(run.returncode, status, out)
+        return out
 
     @contextlib.contextmanager
     def service(self, name, config):
