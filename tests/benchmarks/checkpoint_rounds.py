@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""How much longer the rounds with a checkpoint are than others, on a slow disk:
+real peers of the synthetic game, in a control group whose writes are limited.
+
+    sudo checkpoint_rounds.py --gossamer build/release/bin/gossamer --folder /var/tmp
+    sudo checkpoint_rounds.py --gossamer ... --parameters 82500000 --peers 2 --step 2s
+
+Prints JSON: of each peer the median round and the longest from the first
+checkpoint on, in seconds, and their ratio; checkpoints saved and skipped.
+Writes of the disk under --folder are limited by the blkio controller (cgroup
+v1), so it needs root.
+"""
+
+import argparse
+import contextlib
+import datetime
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import tempfile
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+GROUP = pathlib.Path("/sys/fs/cgroup/blkio/gossamer-checkpoint-rounds")
+
+
+@contextlib.contextmanager
+def slow_disk(folder, megabytes):
+    """A control group whose processes write so many MB/s to the disk below."""
+    device = os.stat(folder).st_dev
+    GROUP.mkdir(exist_ok=True)
+    try:
+        (GROUP / "blkio.throttle.write_bps_device").write_text(
+            f"{os.major(device)}:{os.minor(device)} {megabytes * 1000000}\n")
+        yield lambda: (GROUP / "cgroup.procs").write_text(str(os.getpid()))
+    finally:
+        GROUP.rmdir()
+
+
+def lines(path):
+    with open(path, encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def measure(peer, every):
+    ends = [datetime.datetime.fromisoformat(
+        r["finished"].replace("Z", "+00:00")) for r in
+        lines(peer / "metrics.jsonl")]
+    seconds = [(b - a).total_seconds() for a, b in zip(ends, ends[1:])]
+    kinds = [e["kind"] for e in lines(peer / "events.jsonl")]
+    median = statistics.median(seconds)
+    # Rounds before the first checkpoint meet, and settle overlap.
+    longest = max(seconds[every - 1:])
+    return {"median_s": round(median, 4), "longest_s": round(longest, 4),
+            "ratio": round(longest / median, 3),
+            "saved": kinds.count("checkpoint"),
+            "skipped": kinds.count("checkpoint_skipped")}
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--gossamer", required=True)
+    parser.add_argument("--folder", default="/var/tmp")
+    parser.add_argument("--disk", type=int, default=50, help="MB/s")
+    parser.add_argument("--parameters", type=int, default=2258308)
+    parser.add_argument("--peers", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--every", type=int, default=20)
+    parser.add_argument("--step", default="200ms")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder, \
+         slow_disk(folder, options.disk) as enter:
+        command = [os.path.abspath(options.gossamer), "train", "--config",
+                   SOURCE / "deploy/configs/synthetic.textproto", "--runs",
+                   folder, "--name", "run"]
+        for setting in [f"peers={options.peers}", f"rounds={options.rounds}",
+                        f"game.synthetic.parameters={options.parameters}",
+                        f"game.synthetic.step_time={options.step}",
+                        f"checkpoint.every={options.every}",
+                        "evaluation.every=0"]:
+            command += ["--set", setting]
+        done = subprocess.run(command, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, preexec_fn=enter)
+        if done.returncode != 0:
+            raise SystemExit(done.stdout)
+        peers = sorted(pathlib.Path(folder).glob("run/peer-*"))
+        print(json.dumps([measure(peer, options.every) for peer in peers],
+                         indent=1))
+
+
+if __name__ == "__main__":
+    main()
