@@ -465,7 +465,8 @@ class PythonTest(FleetTest):
             config, address, number = sys.argv[1:]
             fleet = gossamer.join(config, players={"G": G, "D": D},
                                   topology=address, id=int(number),
-                                  run_dir="dead")
+                                  run_dir="dead", state={"opt": opt},
+                                  leave_within=10)
             print("begins")
             while fleet.round < 30:
                 step(fleet)
@@ -476,6 +477,8 @@ class PythonTest(FleetTest):
                 step(fleet)
                 fleet.mix()
             print("has got to", fleet.round)
+            # Nobody answers, so the time of the leave runs out.
+            fleet.leave()
             """, "dead")
         config = "game { caller {} } peers: 2 rounds: 100000"
         with self.service("dead", config) as (service, address, file), \
@@ -487,6 +490,11 @@ class PythonTest(FleetTest):
             (self.folder / "dead/service-is-dead").touch()
             for peer in (one, two):
                 self.reads(peer, "has got to 60")
+                self.ends(peer)
+        for number in (1, 2):
+            (saved,) = (self.folder / f"dead/peer-{number}/checkpoints").glob(
+                "round-*")
+            self.assertGreater(len(cpp_game.state(saved)["game.caller"]), 0)
 
     def test_signal_stops_the_fleet_in_good_order(self):
         command = self.command("""
