@@ -41,15 +41,20 @@ class ExamplesTest(unittest.TestCase):
     def tearDownClass(cls):
         cls.temporary.cleanup()
 
-    def mixed(self, name, rounds):
-        done = subprocess.run(
-            [self.python, "-m", "gossamer.run", "--run-dir", self.folder / name,
-             "--peers", str(PEERS), "--set", f"rounds={rounds}",
-             EXAMPLES / f"{name}.py"], cwd=self.folder, text=True, timeout=400,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    def output(self, *command, **environment):
+        done = subprocess.run(command, cwd=self.folder, text=True, timeout=400,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              env=dict(os.environ, **environment))
         self.assertEqual(done.returncode, 0, done.stdout)
-        found = scores(done.stdout)
-        self.assertEqual(len(found), PEERS, done.stdout)
+        return done.stdout
+
+    def mixed(self, name, rounds):
+        out = self.output(
+            self.python, "-m", "gossamer.run", "--run-dir", self.folder / name,
+            "--peers", str(PEERS), "--set", f"rounds={rounds}",
+            EXAMPLES / f"{name}.py")
+        found = scores(out)
+        self.assertEqual(len(found), PEERS, out)
         return found
 
     def alone(self, name, rounds):
@@ -94,14 +99,10 @@ class ExamplesTest(unittest.TestCase):
         self.better("compiled", 300)
 
     def torchrun(self, processes, script, *arguments):
-        done = subprocess.run(
-            [PYTHON, "-m", "torch.distributed.run", "--nproc-per-node",
-             str(processes), script, *arguments], text=True, cwd=self.folder,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=400,
-            env=dict(os.environ, PYTHONPATH=f"{STAND_IN}:{EXAMPLES}",
-                     ROUNDS="20", OMP_NUM_THREADS="1"))
-        self.assertEqual(done.returncode, 0, done.stdout)
-        return done.stdout
+        return self.output(
+            PYTHON, "-m", "torch.distributed.run", "--nproc-per-node",
+            str(processes), script, *arguments, ROUNDS="20",
+            PYTHONPATH=f"{STAND_IN}:{EXAMPLES}", OMP_NUM_THREADS="1")
 
     def test_stand_in_averages_as_ddp_does(self):
         """The all-reduce that python_scores.py compares with."""

@@ -276,8 +276,8 @@ class Fleet:
         """Whether the run is over for this peer."""
         return self._over
 
-    def shard(self, dataset: torch.utils.data.Dataset, *,
-              batch_size: int = 1, shuffle: bool = True, **loader: Any) -> Iterator[Any]:
+    def shard(self, dataset: torch.utils.data.Dataset, *, batch_size: int = 1,
+              shuffle: bool = True, **loader: Any) -> Iterator[Any]:
         """Batches of this peer's part of `dataset`, epoch after epoch, until
         the run is over.
 
