@@ -21,7 +21,7 @@ import time
 NO_GPU = 3
 ALL = 480  # seconds for everything
 # Part, and the longest that one of its commands may take.
-LIMITS = {'kernels': 120, 'steps': 60, 'peers': 60, 'sanitizer': 60}
+LIMITS = {'kernels': 120, 'steps': 60, 'peers': 60, 'library': 60, 'sanitizer': 60}
 
 # Batch and sizes of the two steps; noise stands for pictures.
 STEPS = {
@@ -217,6 +217,30 @@ class Check:
         return {'peers': 4, 'rounds': 300, 'seconds': seconds, 'payloads_by_nccl': payloads,
                 'parameters': [parameters(f'{folder}/peer-{peer}') for peer in range(1, 5)]}
 
+    def library(self):
+        """Two programs of PyTorch as peers: their parameters mixed on the GPU, and by copies in the host's memory."""
+        package = os.path.join(self.a.package, 'gossamer')
+        if not os.path.isdir(package):
+            raise NotMeasured(f'{package} is not there')
+        self.environment.update(PYTHONPATH=self.a.package, GOSSAMER_BIN=os.path.abspath(self.a.bin),
+                                GOSSAMER_LIBRARY=os.path.abspath(self.program('../lib/libgossamer.so')))
+        folder = self.file('library')
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+        program = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'gpu_library.py')
+        places = {}
+        for place in ('in-place', 'by-host'):
+            self.attempt(places, place, 'library', place,
+                         [sys.executable, '-m', 'gossamer.run', '--peers', '2', '--run-dir', f'{folder}/{place}',
+                          '--set', 'rounds=40', '--set', 'mixing.overlap_steps=0', program, folder, place])
+            if 'failed' in places[place]:
+                continue
+            places[place] = {}
+            for peer in (1, 2):
+                with open(os.path.join(folder, f'{place}-{peer}.json')) as f:
+                    places[place][f'peer-{peer}'] = json.load(f)
+        return places
+
     def sanitizer(self):
         tool = shutil.which('compute-sanitizer') or '/usr/local/cuda/bin/compute-sanitizer'
         if not os.path.exists(tool):
@@ -373,11 +397,32 @@ def figures(parts):
                     right = off == 0 and of['payloads_by_nccl'] > 0 if algorithm == 'dp-oadam' \
                         else of.get('equal_at_all', False)
                 rows.append((what, goal, text, right))
+    rows += library_figures(parts['library'].get('result'), parts['library'].get('why', 'it failed'))
     sanitizer = parts['sanitizer']
     rows.append(('compute-sanitizer on the kernels', 'no errors',
                  'no errors' if 'result' in sanitizer else f'{sanitizer["state"]}: {sanitizer.get("why", "")}',
                  True if 'result' in sanitizer else False if sanitizer['state'] == 'failed' else None))
     return rows
+
+
+def library_figures(places, why):
+    """The rows of PyTorch's parameters that are mixed on the GPU."""
+    names = ['parameters of PyTorch are mixed on the GPU, by two peers', "their bits, beside those by the host's memory",
+             'mean of these peers, off by', "mix() there over mix() by the host's memory"]
+    goals = ['in place', 'equal bits', '≤ 1e-6', '< 1']
+    failed = failures(places)
+    if not places or failed:
+        return [(name, goal, f'failed: {failed[0]}' if failed else f'not measured: {why}', None)
+                for name, goal in zip(names, goals)]
+    there, by_host = (list(places[place].values()) for place in ('in-place', 'by-host'))
+    on = {peer['vector_on'] for peer in there}
+    equal = [peer['bits'] for peer in there] == [peer['bits'] for peer in by_host]
+    off = abs(sum(peer['mean_off'] for peer in there)) / len(there)
+    ms, ms_by_host = (max(peer['milliseconds'] for peer in peers) for peers in (there, by_host))
+    got = [', '.join(sorted(on)), 'equal' if equal else 'other bits', f'{off:.1e}',
+           f'{ms / ms_by_host:.2f} ({ms:.1f} of {ms_by_host:.1f} ms)']
+    right = [all(device.startswith('cuda') for device in on), equal, off <= 1e-6, ms < ms_by_host]
+    return list(zip(names, goals, got, right))
 
 
 def page(found, rows, parts):
@@ -394,7 +439,7 @@ def page(found, rows, parts):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__.split('\n\n')[0])
-    for name in ('bin', 'scripts', 'out'):
+    for name in ('bin', 'scripts', 'package', 'out'):
         p.add_argument('--' + name, required=True)
     p.add_argument('--libraries', default='')
     p.add_argument('--only', default='')

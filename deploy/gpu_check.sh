@@ -5,9 +5,9 @@
 #   deploy/gpu_check.sh --pack FILE.tar.gz [--bin DIR]
 #
 # The first leaves DIR/gpu_check.json and DIR/gpu_check.md (build/gpu_check) and
-# a log of each part: kernels, steps, peers, sanitizer.  Exit code 0: all that
-# was measured is right; 1: a part failed, the others were done; 3: there is no
-# GPU, and every figure is "not measured".
+# a log of each part: kernels, steps, peers, library, sanitizer.  Exit code 0:
+# all that was measured is right; 1: a part failed, the others were done; 3:
+# there is no GPU, and every figure is "not measured".
 #
 # The second puts what preset cuda has built, with the libraries of Debian that
 # it needs, into a file to carry to a machine that has a GPU and nothing else
@@ -16,9 +16,9 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 if [ -d "$here/bin" ]; then
-  bin=$here/bin scripts=$here
+  bin=$here/bin scripts=$here package=$here/python
 else
-  bin=$here/../build/cuda/bin scripts=$here/../tests/gan_models
+  bin=$here/../build/cuda/bin scripts=$here/../tests/gan_models package=$here/../runtime/library/python
 fi
 out=build/gpu_check pack='' only=''
 while [ $# -gt 0 ]; do
@@ -37,16 +37,20 @@ if [ -n "$pack" ]; then
   trap 'rm -rf "$folder"' EXIT
   to=$folder/gossamer-gpu
   mkdir -p "$to/bin" "$to/lib"
-  for p in gpu_kernels gpu_step gossamer gossamer-peer gossamer-peer-networks gossamer-topology libgossamer_cuda.so; do
-    [ -e "$bin/$p" ] || { echo "gpu_check: $bin/$p is not there: build preset cuda" >&2; exit 1; }
-    cp "$bin/$p" "$to/bin/"
-    strip --strip-unneeded "$to/bin/$p"
+  for p in bin/{gpu_kernels,gpu_step,gossamer,gossamer-peer,gossamer-peer-networks,gossamer-topology,libgossamer_cuda.so} \
+           lib/libgossamer.so; do
+    from=$bin/../$p
+    [ -e "$from" ] || { echo "gpu_check: $from is not there: build preset cuda" >&2; exit 1; }
+    cp -L "$from" "$to/$p"
+    strip --strip-unneeded "$to/$p"
     # torch and NVIDIA's libraries are that machine's, as its C library is.
-    ldd "$bin/$p" | awk '$3 ~ /^\// {print $3}' |
+    ldd "$from" | awk '$3 ~ /^\// {print $3}' |
       grep -vE '/(torch|nvidia)/|/lib(c|m|dl|rt|pthread|resolv)\.so' | xargs -r cp -Lnt "$to/lib"
   done
   strip --strip-unneeded "$to"/lib/*
-  cp "$here/gpu_check.sh" "$here/gpu_check.py" "$scripts/eager_step.py" "$to/"
+  cp "$here"/gpu_check.{sh,py} "$here/gpu_library.py" "$scripts/eager_step.py" "$to/"
+  mkdir "$to/python"
+  cp -r "$package/gossamer" "$to/python/"
   tar -C "$folder" -czf "$pack" gossamer-gpu
   size=$(($(stat -c %s "$pack") >> 20))
   [ $size -lt 64 ] || { echo "gpu_check: $pack has $size MiB, of which 64 can be carried" >&2; exit 1; }
@@ -67,5 +71,5 @@ if [ -n "$site" ]; then
   done
 fi
 mkdir -p "$out"
-exec "$python" "$here/gpu_check.py" --bin "$bin" --scripts "$scripts" --out "$out" --only "$only" \
+exec "$python" "$here/gpu_check.py" --bin "$bin" --scripts "$scripts" --package "$package" --out "$out" --only "$only" \
   --libraries "$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"

@@ -298,6 +298,14 @@ class Composition {
     const std::string& device = config_.resources().device();
     const auto request = ParseDeviceRequest(device);
     if (!request.ok()) return;  // the check of names reports it
+    if (config_.game().has_caller()) {
+      if (request->kind == DeviceRequest::kCuda) {
+        Refuse("resources.device", "is ", device,
+               ", but the parameters of a program's own game are mixed where "
+               "the program has them: leave it out");
+      }
+      return;
+    }
     if (request->kind == DeviceRequest::kCuda) {
       const std::string why = WhyOnHost(config_);
       if (!why.empty()) {
@@ -333,7 +341,7 @@ std::vector<Problem> FindMisfits(const RunConfig& config) {
 
 std::string WhyOnHost(const RunConfig& config) {
   const GameConfig& game = config.game();
-  if (!game.has_gan()) {
+  if (!game.has_gan() && !game.has_caller()) {
     const auto* const field = game.GetDescriptor()->FindFieldByNumber(
         static_cast<int>(game.game_case()));
     return absl::StrCat("game ", field == nullptr ? "" : field->name(),

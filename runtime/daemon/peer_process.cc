@@ -169,6 +169,8 @@ absl::Status PeerProcess::OpenDevice() {
   // The peers of one machine mostly have ids in a row.
   options.turn = id_ == 0 ? 0 : id_ - 1;
   options.why_on_host = WhyOnHost(options_.config);
+  // A program that has a game of its own has torch, if any, as it likes it.
+  if (options_.game) options.torch = [] { return absl::OkStatus(); };
   GOSSAMER_ASSIGN_OR_RETURN(device_, PeerDevice::Open(options));
   for (const std::string& note : device_->notes()) reports_.Log(note);
   return absl::OkStatus();
@@ -182,7 +184,7 @@ absl::Status PeerProcess::MakeGame() {
   game_.reset();
   absl::StatusOr<std::unique_ptr<Game>> game =
       options_.game
-          ? options_.game()
+          ? options_.game(device_->queue())
           : gossamer::MakeGame(options_.config, options_.data,
                                static_cast<int>(shard), device_->queue());
   if (!game.ok()) return device_->Explain(game.status());

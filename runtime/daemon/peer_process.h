@@ -55,7 +55,7 @@ struct PeerProcessOptions {
   std::shared_ptr<CertificateFolder> certificates;  // null: none
   // Makes the game, of a program that has its own (game caller), and a hash of
   // the parameters with which it begins; empty: the configuration's game.
-  std::function<std::unique_ptr<Game>()> game = nullptr;
+  std::function<std::unique_ptr<Game>(const DeviceQueue&)> game = nullptr;
   uint64_t first_values = 0;
 };
 

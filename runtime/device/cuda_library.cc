@@ -1,6 +1,7 @@
 #include "runtime/device/cuda_library.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -51,6 +52,26 @@ std::vector<std::string> PlacesOf(const std::string& folder,
   return places;
 }
 
+std::string CudaLibraryPath() {
+  std::error_code error;
+  std::filesystem::path self =
+      std::filesystem::read_symlink("/proc/self/exe", error);
+  // In libgossamer.so, whose program is another's, this is that library.  The
+  // name of a program is empty here.
+  Dl_info object;
+  link_map* map = nullptr;
+  if (::dladdr1(reinterpret_cast<const void*>(&CudaLibraryPath), &object,
+                reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) != 0 &&
+      map->l_name[0] != '\0') {
+    self = map->l_name;
+  }
+  // Libraries are installed in a folder beside that of the programs.
+  const std::filesystem::path folder = self.parent_path();
+  const std::filesystem::path programs = folder.parent_path() / "bin";
+  const bool beside = std::filesystem::exists(folder / kLibrary, error);
+  return ((beside ? folder : programs) / kLibrary).string();
+}
+
 }  // namespace
 
 absl::StatusOr<const CudaLibrary*> OpenCudaLibraryAt(const std::string& path) {
@@ -83,12 +104,8 @@ absl::StatusOr<const CudaLibrary*> OpenCudaLibraryAt(const std::string& path) {
 }
 
 absl::StatusOr<const CudaLibrary*> OpenCudaLibrary() {
-  static const auto& library = *new absl::StatusOr<const CudaLibrary*>([] {
-    std::error_code error;
-    const std::filesystem::path self =
-        std::filesystem::read_symlink("/proc/self/exe", error);
-    return OpenCudaLibraryAt((self.parent_path() / kLibrary).string());
-  }());
+  static const auto& library = *new absl::StatusOr<const CudaLibrary*>(
+      OpenCudaLibraryAt(CudaLibraryPath()));
   return library;
 }
 

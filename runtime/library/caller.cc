@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "algorithms/kernels/kernels.h"
+#include "algorithms/base/status_macros.h"
 #include "runtime/config/compose.h"
 
 namespace gossamer {
@@ -14,10 +14,12 @@ namespace gossamer {
 // comes back, and the rule of method caller adds nothing.
 class Caller::CallersGame final : public Game {
  public:
-  CallersGame(Caller* caller, std::function<CallerProgress()> progress)
-      : caller_(caller), progress_(std::move(progress)) {}
+  CallersGame(Caller* caller, const DeviceQueue& queue,
+              std::function<CallerProgress()> progress)
+      : caller_(caller), queue_(queue), progress_(std::move(progress)) {}
 
   const ParameterLayout& layout() const override { return caller_->layout_; }
+  const DeviceQueue& queue() const override { return queue_; }
   DeviceSpan<float> device_parameters() override {
     return caller_->parameters_;
   }
@@ -27,7 +29,7 @@ class Caller::CallersGame final : public Game {
     return caller_->parameters_;
   }
   absl::StatusOr<Losses> Gradient(Players, RngKey) override {
-    return caller_->Step(progress_());
+    return caller_->Step(queue_, progress_());
   }
   bool PrepareState() override { return caller_->PrepareState(); }
   void VisitState(StateVisitor& visitor) override {
@@ -36,14 +38,15 @@ class Caller::CallersGame final : public Game {
 
  private:
   Caller* const caller_;
+  const DeviceQueue queue_;
   const std::function<CallerProgress()> progress_;
 };
 
 Caller::Caller(ParameterLayout layout)
     : layout_(std::move(layout)), own_(layout_.size()), parameters_(own_) {}
 
-void Caller::UseMemory(float* parameters) {
-  parameters_ = {parameters, layout_.size()};
+void Caller::UseMemory(DeviceSpan<float> parameters) {
+  parameters_ = parameters;
   own_ = {};
 }
 
@@ -56,18 +59,7 @@ absl::Status Caller::EndStep(const Losses& losses) {
   if (turn_ == Turn::kOver) return absl::OkStatus();
   // The parameters are the caller's here, so the runtime waits and not the
   // other way round.
-  if (!HostKernels().all_within(kLargestParameter, parameters_)) {
-    const auto bad = std::ranges::find_if(parameters_, [](float value) {
-      return !(std::abs(value) <= kLargestParameter);
-    });
-    const auto index = static_cast<size_t>(bad - parameters_.begin());
-    const Segment& segment = layout_.At(index);
-    return absl::InvalidArgumentError(absl::StrCat(
-        "mix: ", segment.name, " has the value ", *bad, " at index ",
-        index - segment.extent.offset,
-        "; parameters must be finite and within 1e6. Nothing of this step was "
-        "sent: mend the parameters and mix again, or leave"));
-  }
+  GOSSAMER_RETURN_IF_ERROR(CheckParameters());
   // The runtime asked during the turn.
   if (save_wanted_) Save();
   if (turn_ == Turn::kOver) return absl::OkStatus();
@@ -75,6 +67,27 @@ absl::Status Caller::EndStep(const Losses& losses) {
   turn_ = Turn::kRuntimes;
   changed_.SignalAll();
   return absl::OkStatus();
+}
+
+// The queue is free: the thread that uses it waits in Step().
+absl::Status Caller::CheckParameters() const {
+  DeviceVector<uint32_t> outside(queue_, 1);
+  queue_.Run(&DeviceKernels::all_within, kLargestParameter, parameters_,
+             outside.span().data);
+  const std::vector<uint32_t> found = outside.ToHost();
+  // The runtime notices a device that has failed, and says why.
+  if (!queue_.status().ok() || found[0] == 0) return absl::OkStatus();
+  const std::vector<float> values = queue_.ToHost(parameters_);
+  const auto bad = std::ranges::find_if(values, [](float value) {
+    return !(std::abs(value) <= kLargestParameter);
+  });
+  const auto index = static_cast<size_t>(bad - values.begin());
+  const Segment& segment = layout_.At(index);
+  return absl::InvalidArgumentError(absl::StrCat(
+      "mix: ", segment.name, " has the value ", *bad, " at index ",
+      index - segment.extent.offset,
+      "; parameters must be finite and within 1e6. Nothing of this step was "
+      "sent: mend the parameters and mix again, or leave"));
 }
 
 Caller::Turn Caller::Await(absl::Duration limit) {
@@ -155,8 +168,8 @@ CallerProgress Caller::progress() const {
 }
 
 std::unique_ptr<Game> Caller::MakeGame(
-    std::function<CallerProgress()> progress) {
-  return std::make_unique<CallersGame>(this, std::move(progress));
+    const DeviceQueue& queue, std::function<CallerProgress()> progress) {
+  return std::make_unique<CallersGame>(this, queue, std::move(progress));
 }
 
 void Caller::End(const absl::Status& status) {
@@ -166,11 +179,15 @@ void Caller::End(const absl::Status& status) {
   changed_.SignalAll();
 }
 
-Losses Caller::Step(const CallerProgress& progress) {
+absl::StatusOr<Losses> Caller::Step(const DeviceQueue& queue,
+                                    const CallerProgress& progress) {
+  // The program looks at the parameters with kernels of its own.
+  GOSSAMER_RETURN_IF_ERROR(queue.Wait());
   MutexLock lock(&mu_);
   progress_ = progress;
   if (leaving_ || turn_ == Turn::kOver) return losses_;
   turn_ = Turn::kCallers;
+  queue_ = queue;
   ++turns_;
   saved_ = false;
   if (!load_wanted_) state_bytes_ = {};

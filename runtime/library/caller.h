@@ -18,10 +18,13 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "algorithms/base/mutex.h"
 #include "algorithms/base/parameter_layout.h"
 #include "algorithms/game/game.h"
+#include "algorithms/kernels/device_queue.h"
+#include "algorithms/kernels/device_span.h"
 
 namespace gossamer {
 
@@ -50,15 +53,16 @@ class Caller {
 
   const ParameterLayout& layout() const { return layout_; }
   // Of layout().size() values; of the program in its turn and before the first.
-  std::span<float> parameters() { return parameters_; }
+  DeviceSpan<float> parameters() { return parameters_; }
 
   // For the program, one thread at a time:
   //
   // Both before the first Await().  The parameters lie at `parameters` instead,
-  // which outlives this object.
-  void UseMemory(float* parameters);
+  // of layout().size() values, which outlive this object.
+  void UseMemory(DeviceSpan<float> parameters);
   void SetState(CallerState state) { state_ = std::move(state); }
-  // Ends the program's turn.  kFailedPrecondition: it is not its turn;
+  // Ends the program's turn; what it has asked of a device is done by then.
+  // kFailedPrecondition: it is not its turn;
   // kInvalidArgument names the tensor with a value that is not finite, or
   // beyond 1e6: the turn goes on.
   absl::Status EndStep(const Losses& losses);
@@ -75,16 +79,20 @@ class Caller {
 
   // For the runtime:
   //
-  // The game of one peer, which refers to this object.  `progress` is asked at
-  // the beginning of each step.
-  std::unique_ptr<Game> MakeGame(std::function<CallerProgress()> progress);
+  // The game of one peer, which refers to this object.  `queue` is of the
+  // device of the parameters; `progress` is asked at the beginning of each
+  // step.
+  std::unique_ptr<Game> MakeGame(const DeviceQueue& queue,
+                                 std::function<CallerProgress()> progress);
   // There will be no further turn.  A step in hand ends.
   void End(const absl::Status& status);
 
  private:
   class CallersGame;
 
-  Losses Step(const CallerProgress& progress);
+  absl::StatusOr<Losses> Step(const DeviceQueue& queue,
+                              const CallerProgress& progress);
+  absl::Status CheckParameters() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool PrepareState();
   void VisitState(StateVisitor& visitor);
   // On the program's thread, without the lock while the program works.
@@ -93,12 +101,14 @@ class Caller {
 
   const ParameterLayout layout_;
   std::vector<float> own_;  // unless the memory is the program's
-  std::span<float> parameters_;
+  DeviceSpan<float> parameters_;
   CallerState state_;
 
   mutable Mutex mu_;
   CondVar changed_;
   Turn turn_ ABSL_GUARDED_BY(mu_) = Turn::kRuntimes;
+  // Of the game that waits for the turn in hand.
+  DeviceQueue queue_ ABSL_GUARDED_BY(mu_) = DeviceQueue::Host();
   uint64_t turns_ ABSL_GUARDED_BY(mu_) = 0;  // of the program so far
   bool leaving_ ABSL_GUARDED_BY(mu_) = false;
   Losses losses_ ABSL_GUARDED_BY(mu_);

@@ -2,14 +2,19 @@
 
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/crc32c.h"
 #include "algorithms/base/mutex.h"
 #include "algorithms/base/rng.h"
 #include "algorithms/base/status_macros.h"
+#include "algorithms/kernels/device_queue.h"
 #include "runtime/base/command_line.h"
+#include "runtime/config/composition_check.h"
 #include "runtime/daemon/peer_options.h"
+#include "runtime/device/cuda_library.h"
+#include "runtime/device/device_request.h"
 
 namespace gossamer {
 
@@ -45,7 +50,10 @@ CallersPeer::CallersPeer(PeerProcessOptions options, ParameterLayout layout)
       peers_(static_cast<int>(options.config.peers())),
       run_dir_(options.run_dir),
       caller_(std::make_unique<Caller>(std::move(layout))),
-      options_(std::move(options)) {}
+      options_(std::move(options)) {
+  // Where the parameters lie decides, and until now that is the host.
+  options_.config.mutable_resources()->set_device("cpu");
+}
 
 CallersPeer::~CallersPeer() {
   if (!thread_.joinable()) return;
@@ -62,12 +70,45 @@ CallersPeer::~CallersPeer() {
   caller_.release();
 }
 
-void CallersPeer::Start() {
-  options_.first_values =
-      RngKey(Crc32c(std::as_bytes(caller_->parameters()))).Bits(0);
-  options_.game = [this] {
+void CallersPeer::UseMemory(float* parameters) {
+  caller_->UseMemory({parameters, caller_->layout().size()});
+  cuda_ = nullptr;
+  options_.config.mutable_resources()->set_device("cpu");
+}
+
+absl::Status CallersPeer::UseCudaMemory(float* parameters, int index) {
+  const std::string why = WhyOnHost(options_.config);
+  if (!why.empty()) return absl::InvalidArgumentError(why);
+  const absl::StatusOr<ChosenDevice> chosen =
+      ChooseDevice({DeviceRequest::kCuda, index}, /*turn=*/0, OpenCudaLibrary);
+  if (!chosen.ok()) {
+    return absl::InvalidArgumentError(chosen.status().message());
+  }
+  cuda_ = chosen->library;
+  caller_->UseMemory({parameters, caller_->layout().size(), chosen->device});
+  options_.config.mutable_resources()->set_device(absl::StrCat("cuda:", index));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> CallersPeer::HashOfParameters() const {
+  const auto hash = [](std::span<const float> values) {
+    return RngKey(Crc32c(std::as_bytes(values))).Bits(0);
+  };
+  const DeviceSpan<float> parameters = caller_->parameters();
+  if (cuda_ == nullptr) return hash(HostSpan(parameters));
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const DeviceQueue queue,
+      DeviceQueue::Open(*cuda_->kernels, *cuda_->calls, parameters.device));
+  const std::vector<float> values = queue.ToHost(parameters);
+  GOSSAMER_RETURN_IF_ERROR(queue.status());
+  return hash(values);
+}
+
+absl::Status CallersPeer::Start() {
+  GOSSAMER_ASSIGN_OR_RETURN(options_.first_values, HashOfParameters());
+  options_.game = [this](const DeviceQueue& queue) {
     // During a step the process is there: it waits for the step.
-    return caller_->MakeGame([this] {
+    return caller_->MakeGame(queue, [this] {
       const PeerProcess::Standing at = process_->standing();
       return CallerProgress{at.id, at.round, at.members};
     });
@@ -80,6 +121,7 @@ void CallersPeer::Start() {
     const absl::Status status = process->Run();
     caller_->End(status);
   });
+  return absl::OkStatus();
 }
 
 void CallersPeer::Stop() {

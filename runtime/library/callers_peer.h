@@ -40,8 +40,15 @@ class CallersPeer {
   int peers() const { return peers_; }
   const std::string& run_dir() const { return run_dir_; }
 
+  // Before Start().  The parameters lie at `parameters` instead, memory of the
+  // program that outlives this peer: of the host, or of GPU `index`, on which
+  // this peer then computes what is not the program's step.  kInvalidArgument
+  // says why they cannot lie on that GPU; they stay where they were.
+  void UseMemory(float* parameters);
+  absl::Status UseCudaMemory(float* parameters, int index);
   // Begins to register, with the parameters that the caller has now.  Once.
-  void Start();
+  // kUnavailable if they cannot be read: the device's reason.
+  absl::Status Start();
   // Any thread: the fleet is asked to stop at a round that all agree on; this
   // peer leaves in good order, and the caller's turns end.
   void Stop();
@@ -49,12 +56,14 @@ class CallersPeer {
 
  private:
   CallersPeer(PeerProcessOptions options, ParameterLayout layout);
+  absl::StatusOr<uint64_t> HashOfParameters() const;
 
   const uint64_t rounds_, seed_;
   const int peers_;
   const std::string run_dir_;
   std::unique_ptr<Caller> caller_;
-  PeerProcessOptions options_;  // until Start()
+  PeerProcessOptions options_;         // until Start()
+  const CudaLibrary* cuda_ = nullptr;  // of parameters on a GPU
   Mutex mu_;
   // Asked for before there was a process.
   bool stops_ ABSL_GUARDED_BY(mu_) = false;

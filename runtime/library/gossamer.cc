@@ -197,7 +197,7 @@ gossamer_peer* gossamer_open(const char* const* options, size_t option_count,
 }
 
 float* gossamer_parameters(gossamer_peer* peer) {
-  return peer->own->caller().parameters().data();
+  return peer->own->caller().parameters().data;
 }
 
 size_t gossamer_size(const gossamer_peer* peer) {
@@ -222,8 +222,20 @@ int gossamer_use_memory(gossamer_peer* peer, float* parameters) {
     return Fail(GOSSAMER_INVALID,
                 "gossamer_use_memory: the peer has been started");
   }
-  peer->own->caller().UseMemory(parameters);
+  peer->own->UseMemory(parameters);
   return GOSSAMER_OK;
+}
+
+int gossamer_use_cuda_memory(gossamer_peer* peer, float* parameters,
+                             int device) {
+  const Use use(peer, "gossamer_use_cuda_memory");
+  if (!use.entered()) return use.code();
+  if (peer->started) {
+    return Fail(GOSSAMER_INVALID,
+                "gossamer_use_cuda_memory: the peer has been started");
+  }
+  const absl::Status used = peer->own->UseCudaMemory(parameters, device);
+  return used.ok() ? GOSSAMER_OK : Fail(used);
 }
 
 int gossamer_start(gossamer_peer* peer) {
@@ -232,8 +244,9 @@ int gossamer_start(gossamer_peer* peer) {
   if (peer->started) {
     return Fail(GOSSAMER_INVALID, "gossamer_start: the peer has been started");
   }
+  const absl::Status started = peer->own->Start();
+  if (!started.ok()) return Fail(started);
   peer->started = true;
-  peer->own->Start();
   return GOSSAMER_OK;
 }
 

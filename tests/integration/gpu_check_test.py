@@ -62,6 +62,17 @@ SERVICE = '''
 import sys
 open(sys.argv[sys.argv.index("--port-file") + 1], "w").write("7700")
 '''
+# Of both places the bits are the same, and those of two peers are not.
+RUN = '''
+import json, os, sys
+folder, place = sys.argv[-2:]
+assert place in ("in-place", "by-host") and sys.argv[-3].endswith("gpu_library.py")
+assert os.environ["GOSSAMER_LIBRARY"].endswith("lib/libgossamer.so") and os.path.isdir(os.environ["GOSSAMER_BIN"])
+for peer in (1, 2):
+    json.dump({"vector_on": "cuda:0" if place == "in-place" else "cpu", "mean_off": 1e-4 * (-1) ** peer,
+               "bits": str(peer), "milliseconds": 5.0 if place == "in-place" else 20.0},
+              open(f"{folder}/{place}-{peer}.json", "w"))
+'''
 
 
 class GpuCheckTest(unittest.TestCase):
@@ -76,6 +87,13 @@ class GpuCheckTest(unittest.TestCase):
         self.program('gossamer-peer', PEER)
         self.program('gossamer-topology', SERVICE)
         self.program('eager_step.py', EAGER)
+        self.package = os.path.join(self.folder, 'python')
+        os.makedirs(os.path.join(self.package, 'gossamer'))
+        self.gossamer_run(RUN)
+
+    def gossamer_run(self, text):
+        with open(os.path.join(self.package, 'gossamer', 'run.py'), 'w') as f:
+            f.write(text)
 
     def program(self, name, text):
         path = os.path.join(self.bin, name)
@@ -89,7 +107,8 @@ class GpuCheckTest(unittest.TestCase):
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         os.makedirs(self.out, exist_ok=True)
-        argv = ['gpu_check', '--bin', self.bin, '--scripts', self.bin, '--out', self.out, *more]
+        argv = ['gpu_check', '--bin', self.bin, '--scripts', self.bin, '--package', self.package, '--out',
+                self.out, *more]
         limits = {name: limit or seconds for name, seconds in module.LIMITS.items()}
         with mock.patch.object(module, 'gpus', lambda: ['GPU 0: stub'] if gpu else []), \
                 mock.patch.object(module, 'LIMITS', limits), mock.patch.object(sys, 'argv', argv), \
@@ -159,6 +178,23 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertFalse(self.row(found, 'four peers on one GPU, dp-oadam, transport nccl')['reached'])
 
+    def test_programs_of_pytorch(self):
+        _, found, _ = self.check(more=['--only', 'library'])
+        for what, measured in (('parameters of PyTorch', 'cuda:0'), ('their bits', 'equal'), ('mean of these', '0.0e+00'),
+                               ('mix() there', '0.25 (5.0 of 20.0 ms)')):
+            self.assertEqual(self.row(found, what)['measured'], measured)
+            self.assertTrue(self.row(found, what)['reached'])
+        # Parameters that were copied after all, with other bits, a mean that is lost.
+        self.gossamer_run(RUN.replace('cuda:0', 'cpu').replace('str(peer)', 'place').replace('-1) **', '1) **'))
+        code, found, _ = self.check(more=['--only', 'library'])
+        self.assertEqual(code, 1)
+        for what in ('parameters of PyTorch', 'their bits', 'mean of these'):
+            self.assertIs(self.row(found, what)['reached'], False)
+        self.gossamer_run('import sys\nsys.exit("no such codec")')
+        code, found, _ = self.check(more=['--only', 'library'])
+        self.assertEqual(code, 1)
+        self.assertIn('no such codec', self.row(found, 'their bits')['measured'])
+
     def test_a_service_that_does_not_start_is_named(self):
         self.program('gossamer-topology', 'import sys\nsys.exit("no such configuration")')
         _, found, _ = self.check(more=['--only', 'peers'])
@@ -189,12 +225,15 @@ class GpuCheckTest(unittest.TestCase):
     def test_a_pack_holds_programs_scripts_and_libraries(self):
         for name in ('gpu_kernels', 'gpu_step', 'gossamer', 'gossamer-peer', 'gossamer-peer-networks', 'gossamer-topology', 'libgossamer_cuda.so'):
             shutil.copy('/bin/ls', os.path.join(self.bin, name))
+        os.mkdir(os.path.join(self.folder, 'lib'))
+        shutil.copy('/bin/ls', os.path.join(self.folder, 'lib', 'libgossamer.so'))
         pack = os.path.join(self.folder, 'pack.tar.gz')
         run = subprocess.run([SCRIPT, '--pack', pack, '--bin', self.bin], capture_output=True, text=True)
         self.assertEqual(run.returncode, 0, run.stderr)
         with tarfile.open(pack) as tar:
             names = tar.getnames()
-        for name in ('bin/gpu_step', 'bin/libgossamer_cuda.so', 'gpu_check.sh', 'gpu_check.py', 'eager_step.py'):
+        for name in ('bin/gpu_step', 'bin/libgossamer_cuda.so', 'lib/libgossamer.so', 'gpu_check.sh', 'gpu_check.py', 'gpu_library.py',
+                     'eager_step.py', 'python/gossamer/run.py'):
             self.assertIn('gossamer-gpu/' + name, names)
         self.assertFalse([n for n in names if n.startswith('gossamer-gpu/lib/libc.so')])
         self.assertTrue([n for n in names if n.startswith('gossamer-gpu/lib/libselinux')])

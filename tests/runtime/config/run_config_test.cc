@@ -609,9 +609,17 @@ TEST(Validate, WhatIsNotComputedOnAGpuIsRefusedThere) {
     RunConfig config;
     config.set_algorithm(std::string(method->name));
     ResolveRunConfig(config);
-    EXPECT_EQ(WhyOnHost(config).empty(), config.game().has_gan())
+    EXPECT_EQ(WhyOnHost(config).empty(),
+              config.game().has_gan() || config.game().has_caller())
         << method->name;
   }
+  // The program decides where the parameters of its own game lie.
+  EXPECT_THAT(Error(gpu + "game { caller {} }"),
+              AllOf(HasSubstr("resources.device is cuda, but the parameters of "
+                              "a program's own game"),
+                    HasSubstr("leave it out")));
+  EXPECT_EQ(Parse("transport: \"nccl\" game { caller {} }").transport(),
+            "nccl");
 }
 
 TEST(Validate, NcclNeedsAGpu) {

@@ -35,7 +35,7 @@ ParameterLayout Layout() {
 class Runtime {
  public:
   explicit Runtime(Caller* caller)
-      : caller_(caller), game_(caller->MakeGame([this] {
+      : caller_(caller), game_(caller->MakeGame(DeviceQueue::Host(), [this] {
           return CallerProgress{3, ++round_, 4};
         })) {}
   ~Runtime() {
@@ -92,8 +92,9 @@ TEST(CallerTest, TakesTurns) {
     EXPECT_EQ(caller.progress().round, round);
     EXPECT_EQ(caller.progress().id, 3u);
     // Nothing of either is lost: the runtime's hundreds and the caller's ones.
-    for (float& x : caller.parameters()) x += 1;
-    EXPECT_EQ(caller.parameters()[10], 101.0f * static_cast<float>(round));
+    const std::span<float> parameters = HostSpan(caller.parameters());
+    for (float& x : parameters) x += 1;
+    EXPECT_EQ(parameters[10], 101.0f * static_cast<float>(round));
     ASSERT_TRUE(caller.EndStep({0.5, 0.25, static_cast<double>(round)}).ok());
   }
   EXPECT_EQ(caller.Await(absl::Seconds(10)), Turn::kOver);
@@ -110,14 +111,14 @@ TEST(CallerTest, KeepsATurnWhoseParametersAreNotSound) {
   ASSERT_EQ(caller.Await(absl::Seconds(10)), Turn::kCallers);
   for (const float bad :
        {std::nanf(""), 1e7f, -std::numeric_limits<float>::infinity()}) {
-    caller.parameters()[8] = bad;
+    HostSpan(caller.parameters())[8] = bad;
     const absl::Status refused = caller.EndStep({});
     EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(refused.message()), HasSubstr("D.w has the value"));
     EXPECT_THAT(std::string(refused.message()), HasSubstr("at index 2"));
     EXPECT_EQ(caller.Await(absl::ZeroDuration()), Turn::kCallers);
   }
-  caller.parameters()[8] = 1;
+  HostSpan(caller.parameters())[8] = 1;
   EXPECT_TRUE(caller.EndStep({}).ok());
   EXPECT_EQ(caller.Await(absl::Seconds(10)), Turn::kOver);
 }
@@ -151,7 +152,7 @@ TEST(CallerTest, GivesAndTakesItsState) {
                          return absl::OkStatus();
                        }});
   const std::unique_ptr<Game> game =
-      caller.MakeGame([] { return CallerProgress(); });
+      caller.MakeGame(DeviceQueue::Host(), [] { return CallerProgress(); });
   EXPECT_FALSE(game->PrepareState());
   EXPECT_EQ(caller.Await(absl::ZeroDuration()), Turn::kRuntimes);
   EXPECT_TRUE(game->PrepareState());
@@ -204,7 +205,7 @@ TEST(CallerTest, WritesItsStateOutForAsLongAsItLikes) {
     return absl::OkStatus();
   }});
   const std::unique_ptr<Game> game =
-      caller.MakeGame([] { return CallerProgress(); });
+      caller.MakeGame(DeviceQueue::Host(), [] { return CallerProgress(); });
   EXPECT_FALSE(game->PrepareState());
   std::thread program([&] { caller.Await(absl::Seconds(10)); });
   // No call of the runtime waits meanwhile.
@@ -222,7 +223,7 @@ TEST(CallerTest, SaysThatItsStateWasNotSaved) {
     return absl::InternalError("the disk is on fire");
   }});
   const std::unique_ptr<Game> game =
-      caller.MakeGame([] { return CallerProgress(); });
+      caller.MakeGame(DeviceQueue::Host(), [] { return CallerProgress(); });
   EXPECT_FALSE(game->PrepareState());
   // The wait ends, and the run goes on without that state.
   EXPECT_EQ(caller.Await(absl::Seconds(10)), Turn::kRuntimes);
@@ -238,7 +239,7 @@ TEST(CallerTest, SaysThatItsStateWasNotSaved) {
 TEST(CallerTest, UsesMemoryOfTheProgram) {
   std::vector<float> memory(11, 1);
   Caller caller(Layout());
-  caller.UseMemory(memory.data());
+  caller.UseMemory(memory);
   Runtime runtime(&caller);
   runtime.Play(1);
   ASSERT_EQ(caller.Await(absl::Seconds(10)), Turn::kCallers);

@@ -189,6 +189,28 @@ class PythonInputsTest(FleetTest):
                 "mixing.codec", "/nowhere"], strict=True):
             self.assertIn(words, line)
 
+    def test_gpu_that_cannot_be_had(self):
+        """The reason comes back, and the parameters are mixed where they were."""
+        out = self.fleet("""
+            import types
+            from gossamer._fleet import Fleet
+            used = Fleet._use_memory
+            def asks(fleet, vector):
+                there = types.SimpleNamespace(device=torch.device("cuda", 99),
+                                              data_ptr=lambda: 0)
+                print("refused", used(fleet, there))
+                return used(fleet, vector)
+            Fleet._use_memory = asks
+            fleet = gossamer.join(players={"G": G})
+            while fleet.mix():
+                pass
+            print("ends")
+            """, "gpu", "--peers", "2", "--set", "rounds=3")
+        self.assertEqual(len(re.findall(
+            r"refused .*(has no CUDA|no NVIDIA driver|cuda:99 is not there)",
+            out)), 2, out)
+        self.assertEqual(out.count("ends"), 2, out)
+
     def test_service_that_is_not_there(self):
         done = subprocess.run([self.python, "-c", LOOP + textwrap.dedent("""
             try:

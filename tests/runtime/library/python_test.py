@@ -6,6 +6,7 @@
 
 import ast
 import contextlib
+import json
 import re
 import signal
 import subprocess
@@ -517,6 +518,22 @@ class PythonTest(FleetTest):
             rest = fleet.communicate(timeout=60)[0]
         self.assertEqual(fleet.returncode, 0, rest)
         self.assertEqual(rest.count("ends"), 2, rest)
+
+    def test_program_of_the_gpu_check(self):
+        out = subprocess.run(
+            [self.python, "-m", "gossamer.run", "--peers", "2", "--run-dir",
+             self.folder / "gpu", "--set", "rounds=12", "--set",
+             "mixing.overlap_steps=0", SOURCE / "deploy/gpu_library.py",
+             self.folder, "cpu"], cwd=self.folder, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
+        self.assertEqual(out.returncode, 0, out.stdout)
+        left = [json.loads((self.folder / f"cpu-{i}.json").read_text())
+                for i in (1, 2)]
+        self.assertEqual([one["vector_on"] for one in left], ["cpu", "cpu"])
+        # The increments of the two differ, and so do they in the middle.
+        self.assertNotEqual(left[0]["bits"], left[1]["bits"])
+        self.assertLess(abs(sum(one["mean_off"] for one in left)) / 2, 1e-6)
+        self.assertGreater(left[0]["milliseconds"], 0)
 
     def test_halves_and_mirrors(self):
         out = self.fleet("""

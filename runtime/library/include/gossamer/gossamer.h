@@ -91,13 +91,21 @@ GOSSAMER_API gossamer_peer* gossamer_open(const char* const* options,
                                           size_t option_count,
                                           const gossamer_tensor* tensors,
                                           size_t tensor_count);
-/* All tensors, one behind the other, in the order given. */
+/* All tensors, one behind the other, in the order given; memory of the host
+ * unless the program gives other. */
 GOSSAMER_API float* gossamer_parameters(gossamer_peer* peer);
 /* The number of values of all tensors. */
 GOSSAMER_API size_t gossamer_size(const gossamer_peer* peer);
 /* Before gossamer_start(): the parameters lie at `parameters`, memory of the
  * program for gossamer_size() values, which outlives the peer. */
 GOSSAMER_API int gossamer_use_memory(gossamer_peer* peer, float* parameters);
+/* The same of memory of the GPU `device`, numbered as CUDA does in this process:
+ * the parameters are mixed where they lie.  The program's work on them is done
+ * before it calls gossamer_start() and gossamer_mix() (cudaStreamSynchronize).
+ * GOSSAMER_INVALID: this build, this machine or the run's codec has no place for
+ * them there, and they lie where they did. */
+GOSSAMER_API int gossamer_use_cuda_memory(gossamer_peer* peer,
+                                          float* parameters, int device);
 /* Before gossamer_start(); `state` is copied. */
 GOSSAMER_API int gossamer_set_state(gossamer_peer* peer,
                                     const gossamer_state* state);

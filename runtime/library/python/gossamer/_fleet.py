@@ -162,11 +162,10 @@ class Fleet:
         self._resumes = "--resume" in options
         self._waiting = True
         try:
-            self._flat = players.attach()
-            _check(library.gossamer_use_memory(self._peer,
-                                               self._flat.data_ptr()))
+            self._flat = players.attach(self._use_memory)
             _check(library.gossamer_set_state(self._peer,
                                               ctypes.byref(self._hooks)))
+            self._settle()
             _check(library.gossamer_start(self._peer))
             self._await_turn()
         except BaseException:
@@ -198,6 +197,7 @@ class Fleet:
                 self._note(losses)
             self._players.check()
             self._players.give()
+            self._settle()
             _check(library.gossamer_mix(self._peer))
             self._waiting = True
             return self._await_turn()
@@ -308,6 +308,20 @@ class Fleet:
             if empty:
                 raise ValueError("loop: the loader gives no batch")
 
+    def _use_memory(self, vector):
+        """None if the runtime mixes `vector` where it lies, else why not."""
+        if vector.device.type == "cpu":
+            _check(library.gossamer_use_memory(self._peer, vector.data_ptr()))
+            return None
+        code = library.gossamer_use_cuda_memory(
+            self._peer, vector.data_ptr(), vector.device.index)
+        return None if code == _library.OK else _library.error()
+
+    def _settle(self):
+        """What torch has been asked to do with the vector is done."""
+        if self._flat.device.type == "cuda":
+            torch.cuda.synchronize(self._flat.device)
+
     def _alive(self, what):
         if self._peer is None:
             raise FleetError(f"{what}: this fleet has been closed")
@@ -332,6 +346,7 @@ class Fleet:
         """What the program has done in its turn, if it is its turn."""
         if not self._waiting:
             self._players.give()
+            self._settle()
             self._waiting = True
 
     def _await_turn(self):

@@ -62,6 +62,8 @@ def _load():
         ("open", peer, [ctypes.POINTER(text), ctypes.c_size_t,
                         ctypes.POINTER(Tensor), ctypes.c_size_t]),
         ("use_memory", ctypes.c_int, [peer, ctypes.c_void_p]),
+        ("use_cuda_memory", ctypes.c_int, [peer, ctypes.c_void_p,
+                                           ctypes.c_int]),
         ("set_state", ctypes.c_int, [peer, ctypes.POINTER(State)]),
         ("start", ctypes.c_int, [peer]),
         ("wait", ctypes.c_int, [peer, ctypes.c_int]),

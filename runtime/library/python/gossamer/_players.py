@@ -2,9 +2,10 @@
 them all.
 
 A tensor becomes a view of the flat vector where it can, and mixing it costs no
-copy.  Tensors of another device become views of one vector there, its mirror,
-which is copied as a whole at every mix.  A tensor whose numbers are not float32,
-or that isn't laid out row by row, is copied by itself.
+copy.  The flat vector lies on the GPU if all tensors do and the runtime can mix
+there, else in the host's memory: tensors of a device then become views of one
+vector there, its mirror, which is copied as a whole at every mix.  A tensor whose
+numbers are not float32, or that isn't laid out row by row, is copied by itself.
 """
 
 import dataclasses
@@ -123,12 +124,15 @@ class Players:
     def names(self):
         return list(dict.fromkeys(e.player for e in self.entries))
 
-    def attach(self):
+    def attach(self, use_memory):
         """Moves the tensors into the flat vector, and returns it.
+
+        use_memory: gives a vector to the runtime, and returns None or why it
+          cannot be mixed where it lies; the host's memory always can.
 
         Its memory is torch's: whatever still views it keeps it.
         """
-        self._flat = torch.zeros(self.size)
+        self._flat, why_mirrored = self._vector(use_memory)
         self._mirrors = {}
         copied = {}
         with torch.no_grad():
@@ -149,15 +153,28 @@ class Players:
                        for span in self._spans_of(mirror)]
         for device in self._mirrors:
             log.warning("the parameters on %s are copied through the host's "
-                        "memory at every mix", device)
+                        "memory at every mix: %s", device, why_mirrored)
         for why, names in copied.items():
             log.warning("%d tensors are copied at every mix (%s): %s%s",
                         len(names), why, ", ".join(names[:3]),
                         " ..." if len(names) > 3 else "")
         return self._flat
 
+    def _vector(self, use_memory):
+        """The flat vector, and why it is not where the tensors are."""
+        devices = sorted({str(e.tensor.device) for e in self.entries})
+        why = "they are on " + " and ".join(devices)
+        if len(devices) == 1 and devices[0].startswith("cuda"):
+            vector = torch.zeros(self.size, device=devices[0])
+            why = use_memory(vector)
+            if why is None:
+                return vector, why
+        vector = torch.zeros(self.size)
+        use_memory(vector)
+        return vector, why
+
     def _home(self, device):
-        if device.type == "cpu" and not _MIRROR_EVERYTHING:
+        if device == self._flat.device and not _MIRROR_EVERYTHING:
             return self._flat
         if device not in self._mirrors:
             self._mirrors[device] = torch.empty(self.size, device=device)
@@ -211,7 +228,7 @@ class Players:
                     # changed by since it was rounded is added to it.
                     # A master that was not finite is begun anew.
                     rounded = part.to(t.dtype).to(torch.float32)
-                    now = t.detach().to("cpu", torch.float32)
+                    now = t.detach().to(part.device, torch.float32)
                     part.copy_(torch.where(rounded.isfinite(),
                                            part + (now - rounded), now))
 
