@@ -51,7 +51,7 @@ CallersPeer::CallersPeer(PeerProcessOptions options, ParameterLayout layout)
       run_dir_(options.run_dir),
       caller_(std::make_unique<Caller>(std::move(layout))),
       options_(std::move(options)) {
-  // Where the parameters lie decides, and until now that is the host.
+  // The place of the parameters decides, and until now that is the host.
   options_.config.mutable_resources()->set_device("cpu");
 }
 
