@@ -94,30 +94,28 @@ CheckResult Idle(const TcpFacts& facts) {
 CheckResult Congestion(const TcpFacts& facts) {
   CheckResult r{.name = "tcp congestion"};
   const bool slow = facts.slow_start_after_idle != "0";
-  r.why = slow ? "cubic sends a message in one burst, and starts slowly after "
-                 "a pause; bbr does not, and spreads every message over a part "
-                 "of a round trip"
-               : "cubic sends a message in one burst, bbr spreads it over a "
-                 "part of a round trip";
+  r.why = absl::StrCat(
+      "cubic sends a message in one burst, and starts slowly ",
+      slow ? "after a pause or a loss" : "after a loss",
+      "; bbr does not, and spreads every message over a part of a round trip");
   const std::string kernels =
       facts.congestion.empty() ? "unknown" : facts.congestion;
   const std::string usual = facts.may_cubic ? "cubic" : kernels;
   r.found = absl::StrCat(usual, " for edges");
-  if (slow && facts.may_bbr && usual != "bbr") {
-    absl::StrAppend(
-        &r.found,
-        ", bbr for those that pause longer than two of TCP's time-outs");
+  if (facts.may_bbr && usual != "bbr") {
+    absl::StrAppend(&r.found,
+                    ", bbr for those that lose packets on a long link",
+                    slow ? " or pause longer than two of TCP's time-outs" : "");
   }
   if (usual != kernels) {
     absl::StrAppend(&r.found, ", ", kernels, " for others");
   }
-  if (!facts.may_cubic || (slow && !facts.may_bbr)) {
+  if (!facts.may_cubic || !facts.may_bbr) {
     r.level = CheckLevel::kWarn;
     r.advice = absl::StrCat(
         "only for peers far apart: ",
-        slow
-            ? "set tcp_slow_start_after_idle (above); or modprobe tcp_bbr, and "
-            : "",
+        slow ? "set tcp_slow_start_after_idle (above), for pauses; " : "",
+        facts.may_bbr ? "" : "modprobe tcp_bbr, and ",
         "sysctl -w net.ipv4.tcp_allowed_congestion_control=\"reno cubic bbr\"");
   }
   return r;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace gossamer {
 namespace {
@@ -22,22 +23,38 @@ std::optional<uint64_t> CookieOf(int fd) {
 
 }  // namespace
 
-std::string_view CongestionChooser::Look(absl::Duration idle,
-                                         absl::Duration rto) {
+std::string_view CongestionChooser::Look(const Facts& facts) {
+  // Each of them sees every look.
+  const bool pauses = Pauses(facts), loses = Loses(facts);
+  return pauses || loses ? "bbr" : "cubic";
+}
+
+bool CongestionChooser::Loses(const Facts& facts) {
+  const bool lost = std::exchange(resent_, facts.resent) != facts.resent;
+  if (++since_loss_ > kForgets) losses_ = 0;
+  if (lost && since_loss_ >= kApart && facts.rtt >= kLongLink) {
+    since_loss_ = 0;
+    ++losses_;
+  }
+  return losses_ >= kLosses;
+}
+
+bool CongestionChooser::Pauses(const Facts& facts) {
   // Something was sent since the last look, so the pause before is over.  It
   // was at least as long as it was then.
-  const absl::Duration pause = idle < idle_ ? idle_ : absl::ZeroDuration();
-  idle_ = idle;
+  const absl::Duration pause =
+      facts.idle < idle_ ? idle_ : absl::ZeroDuration();
+  idle_ = facts.idle;
   if (++looks_ > kForgets) long_pauses_ = 0;
-  if (pause > 2 * rto) {
+  if (pause > 2 * facts.rto) {
     short_pauses_ = looks_ = 0;
-    if (++long_pauses_ >= kLongPauses) bbr_ = true;
+    if (++long_pauses_ >= kLongPauses) outlasts_ = true;
   } else if (pause >= kShortest && ++short_pauses_ >= kShortPauses) {
     // Fewer are those between the frames of one exchange.
     long_pauses_ = 0;
-    bbr_ = false;
+    outlasts_ = false;
   }
-  return bbr_ ? "bbr" : "cubic";
+  return pauses_ && outlasts_;
 }
 
 void SocketCongestion::Add(int fd) {
@@ -46,7 +63,8 @@ void SocketCongestion::Add(int fd) {
   MutexLock lock(&mu_);
   // A descriptor belongs to one socket, the newest.
   std::erase_if(sockets_, [fd](const Socket& s) { return s.fd == fd; });
-  sockets_.push_back({.fd = fd, .cookie = *cookie});
+  sockets_.push_back(
+      {.fd = fd, .cookie = *cookie, .chooser = CongestionChooser(pauses_)});
 }
 
 void SocketCongestion::Look() {
@@ -66,7 +84,10 @@ void SocketCongestion::Look() {
         info.tcpi_unacked == 0 ? absl::Milliseconds(info.tcpi_last_data_sent)
                                : absl::ZeroDuration();
     const std::string_view best =
-        s.chooser.Look(idle, absl::Microseconds(info.tcpi_rto));
+        s.chooser.Look({.idle = idle,
+                        .rto = absl::Microseconds(info.tcpi_rto),
+                        .rtt = absl::Microseconds(info.tcpi_rtt),
+                        .resent = info.tcpi_total_retrans});
     if (best == s.has) return false;
     // A kernel that refuses one is asked again after the next change alone.
     s.has = best;

@@ -1,12 +1,15 @@
-// The congestion control of each TCP socket, chosen by the pauses that it
-// makes.
+// The congestion control of each TCP socket, chosen by the pauses that it makes
+// and the packets that it loses.
 //
 // A kernel that starts slowly after a pause halves CUBIC's window for each time
 // in which it would have sent again (RTO); after two of them the next message
 // takes round trips more.  BBR keeps its rate over a pause, but spreads every
 // message over a part of a round trip, and so does what comes after it on the
-// same socket, which the kernel goes on pacing.  So a socket has CUBIC until it
-// pauses for two RTOs again and again.
+// same socket, which the kernel goes on pacing.  A lost packet cuts CUBIC's
+// window by three tenths, which takes many round trips to grow back; BBR takes
+// no loss for a full link.  So a socket has CUBIC until it pauses for two RTOs
+// again and again, or again and again sends something a second time on a long
+// link.
 //
 // Internal to transport/grpc.
 
@@ -24,30 +27,54 @@
 
 namespace gossamer {
 
-// The choice for one socket.  Pure.
+// The choice for one socket, which is looked at every 50 ms.  Pure.
 class CongestionChooser {
  public:
   // Long pauses after which a socket has BBR, and short ones in a row after
   // which these are forgotten and it has CUBIC again; looks without a long one
   // after which they are forgotten, too.
   static constexpr int kLongPauses = 3, kShortPauses = 4, kForgets = 1200;
+  // Losses after which a socket has BBR, and looks between two that count: one
+  // queue that overflows loses packets for some round trips.  kForgets holds of
+  // them, too.
+  static constexpr int kLosses = 3, kApart = 20;
+  // On shorter links the window grows back at once.
+  static constexpr absl::Duration kLongLink = absl::Milliseconds(10);
 
-  // A look at the socket: the time since it last sent, and its RTO.  Returns
-  // what it should have.
-  std::string_view Look(absl::Duration idle, absl::Duration rto);
+  struct Facts {
+    absl::Duration idle = {};  // since it last sent
+    absl::Duration rto = {}, rtt = {};
+    uint32_t resent = 0;  // packets, so far
+  };
+
+  // `pauses`: the kernel starts slowly after one.
+  explicit CongestionChooser(bool pauses) : pauses_(pauses) {}
+
+  // Returns what the socket should have.
+  std::string_view Look(const Facts& facts);
 
  private:
+  bool Pauses(const Facts& facts);
+  bool Loses(const Facts& facts);
+
+  bool pauses_;
   absl::Duration idle_;   // at the last look
   int short_pauses_ = 0;  // since the last long one
   int long_pauses_ = 0;
   int looks_ = 0;  // since the last long one
-  bool bbr_ = false;
+  bool outlasts_ = false;
+  uint32_t resent_ = 0;  // at the last look
+  int losses_ = 0;
+  int since_loss_ = kApart;  // looks since one that counted
 };
 
 // Looks at the sockets of a process from time to time.
 class SocketCongestion {
  public:
   static constexpr absl::Duration kLookEvery = absl::Milliseconds(50);
+
+  // `pauses` as above.
+  explicit SocketCongestion(bool pauses) : pauses_(pauses) {}
 
   // A socket that connects or was accepted, which its owner may close at any
   // time.  Any thread.
@@ -65,9 +92,10 @@ class SocketCongestion {
     int fd = -1;
     // The kernel's name of the socket: the descriptor may be another's by now.
     uint64_t cookie = 0;
-    CongestionChooser chooser = {};
+    CongestionChooser chooser;
     std::string_view has = "cubic";
   };
+  const bool pauses_;
   mutable Mutex mu_;
   std::vector<Socket> sockets_ ABSL_GUARDED_BY(mu_);
 };

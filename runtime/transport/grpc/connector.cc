@@ -33,15 +33,15 @@ absl::Status Connector::Start() {
   // taken.
   polled_ = true;
   CheckAgain();
-  if (io_.congestion() != nullptr) LookAtPauses();
+  if (io_.congestion() != nullptr) LookAtSockets();
   return started;
 }
 
-void Connector::LookAtPauses() {
+void Connector::LookAtSockets() {
   io_.congestion()->Look();
   congestion_timer_ = loop_->RunAt(loop_->Now() + SocketCongestion::kLookEvery,
                                    [self = shared_from_this()] {
-                                     if (self->alive_) self->LookAtPauses();
+                                     if (self->alive_) self->LookAtSockets();
                                    });
 }
 

@@ -58,8 +58,9 @@ GrpcIo::GrpcIo(GrpcStreamOwner* owner, const GrpcOptions& options)
       options_(options),
       tuning_(ChooseTuning(ReadTcpSettings(), options.congestion_control,
                            options.stream_window_bytes)),
-      congestion_(tuning_.adapts ? std::make_shared<SocketCongestion>()
-                                 : nullptr),
+      congestion_(tuning_.adapts
+                      ? std::make_shared<SocketCongestion>(tuning_.pauses)
+                      : nullptr),
       tls_(options.certificates),
       dial_credentials_(tls_.Channel(Role::kPeer)),
       gate_(std::make_shared<AdmissionGate>(

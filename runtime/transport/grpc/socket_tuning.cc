@@ -157,10 +157,11 @@ SocketTuning ChooseTuning(const TcpSettings& settings,
     tuning.congestion = congestion;
     return tuning;
   }
-  // A message should leave in one burst, as with CUBIC, unless a pause makes
-  // its window small again.
+  // A message should leave in one burst, as with CUBIC, unless pauses or losses
+  // make its window small again.
   tuning.congestion = "cubic";
-  tuning.adapts = settings.slow_start_after_idle;
+  tuning.adapts = true;
+  tuning.pauses = settings.slow_start_after_idle;
   return tuning;
 }
 

@@ -12,8 +12,10 @@
 namespace gossamer {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr size_t kBuffers = 0;
 constexpr size_t kIdle = 1;
@@ -27,7 +29,7 @@ TcpFacts Tuned() {
           .slow_start_after_idle = "0",
           .congestion = "cubic",
           .may_cubic = true,
-          .may_bbr = false};
+          .may_bbr = true};
 }
 
 TEST(TcpChecks, ATunedKernelIsFine) {
@@ -54,6 +56,7 @@ TEST(TcpChecks, SmallBuffersAreTold) {
 TEST(TcpChecks, SlowStartAfterIdleIsTold) {
   TcpFacts facts = Tuned();
   facts.slow_start_after_idle = "1";
+  facts.may_bbr = false;
   const std::vector<CheckResult> without_bbr = CheckTcp(facts);
   EXPECT_EQ(without_bbr[kIdle].level, CheckLevel::kWarn);
   EXPECT_THAT(without_bbr[kIdle].advice,
@@ -63,7 +66,21 @@ TEST(TcpChecks, SlowStartAfterIdleIsTold) {
   facts.may_bbr = true;
   EXPECT_EQ(CheckTcp(facts)[kCongestion].level, CheckLevel::kOk);
   EXPECT_THAT(CheckTcp(facts)[kCongestion].found,
-              HasSubstr("cubic for edges, bbr for those that pause longer"));
+              HasSubstr("cubic for edges, bbr for those that lose packets on a "
+                        "long link or pause longer"));
+}
+
+TEST(TcpChecks, AKernelThatTakesLossesForAFullLinkIsTold) {
+  TcpFacts facts = Tuned();
+  EXPECT_THAT(CheckTcp(facts)[kCongestion].found,
+              AllOf(HasSubstr("bbr for those that lose packets"),
+                    Not(HasSubstr("pause"))));
+  facts.may_bbr = false;
+  const CheckResult without_bbr = CheckTcp(facts)[kCongestion];
+  EXPECT_EQ(without_bbr.level, CheckLevel::kWarn);
+  EXPECT_THAT(without_bbr.advice,
+              AllOf(HasSubstr("only for peers far apart: modprobe tcp_bbr"),
+                    Not(HasSubstr("slow_start"))));
 }
 
 TEST(TcpChecks, AKernelThatOnlyPacesIsTold) {

@@ -26,12 +26,13 @@ constexpr int64_t kMiB = 1 << 20;
 
 TEST(SocketTuning, AdaptsToPausesIfTheyAreForgotten) {
   TcpSettings settings;
-  settings.slow_start_after_idle = false;
-  EXPECT_EQ(ChooseTuning(settings, "auto", kMiB).congestion, "cubic");
-  EXPECT_FALSE(ChooseTuning(settings, "auto", kMiB).adapts);
-  settings.slow_start_after_idle = true;
-  EXPECT_EQ(ChooseTuning(settings, "auto", kMiB).congestion, "cubic");
-  EXPECT_TRUE(ChooseTuning(settings, "auto", kMiB).adapts);
+  for (const bool slow : {false, true}) {
+    settings.slow_start_after_idle = slow;
+    const SocketTuning tuning = ChooseTuning(settings, "auto", kMiB);
+    EXPECT_EQ(tuning.congestion, "cubic");
+    EXPECT_TRUE(tuning.adapts);
+    EXPECT_EQ(tuning.pauses, slow);
+  }
   EXPECT_EQ(ChooseTuning(settings, "reno", kMiB).congestion, "reno");
   EXPECT_FALSE(ChooseTuning(settings, "reno", kMiB).adapts);
   EXPECT_EQ(ChooseTuning(settings, "", kMiB).congestion, "");
@@ -39,14 +40,18 @@ TEST(SocketTuning, AdaptsToPausesIfTheyAreForgotten) {
 
 TEST(CongestionChooser, BbrWherePausesOutlastTwoTimeOuts) {
   constexpr absl::Duration kRto = absl::Milliseconds(300);
-  CongestionChooser chooser;
+  CongestionChooser chooser(/*pauses=*/true);
+  // Of a kernel whose windows outlast pauses.
+  CongestionChooser fast(/*pauses=*/false);
   std::string_view has;
   // Sends, and does nothing for so long; looked at every 50 ms.
   const auto pause = [&](absl::Duration length) {
     for (absl::Duration idle; idle < length; idle += absl::Milliseconds(50)) {
-      has = chooser.Look(idle, kRto);
+      has = chooser.Look({.idle = idle, .rto = kRto});
+      EXPECT_EQ(fast.Look({.idle = idle, .rto = kRto}), "cubic");
     }
-    has = chooser.Look(absl::ZeroDuration(), kRto);
+    has = chooser.Look({.rto = kRto});
+    EXPECT_EQ(fast.Look({.rto = kRto}), "cubic");
   };
   for (int i = 0; i < 50; ++i) pause(absl::Milliseconds(550));
   EXPECT_EQ(has, "cubic");
@@ -67,7 +72,7 @@ TEST(CongestionChooser, BbrWherePausesOutlastTwoTimeOuts) {
   for (int i = 0; i < 10; ++i) {
     pause(absl::Milliseconds(800));
     for (int look = 0; look < CongestionChooser::kForgets; ++look) {
-      has = chooser.Look(absl::ZeroDuration(), kRto);
+      has = chooser.Look({.rto = kRto});
     }
   }
   EXPECT_EQ(has, "cubic");
@@ -75,9 +80,46 @@ TEST(CongestionChooser, BbrWherePausesOutlastTwoTimeOuts) {
   for (int i = 0; i < CongestionChooser::kLongPauses; ++i) {
     pause(absl::Milliseconds(800));
   }
-  for (int i = 0; i < 100; ++i)
-    has = chooser.Look(absl::Milliseconds(i % 2), kRto);
+  for (int i = 0; i < 100; ++i) {
+    has = chooser.Look({.idle = absl::Milliseconds(i % 2), .rto = kRto});
+  }
   EXPECT_EQ(has, "bbr");
+}
+
+TEST(CongestionChooser, BbrWhereALongLinkLosesPackets) {
+  constexpr int kSecond = CongestionChooser::kApart;
+  uint32_t resent = 0;
+  // The choice after so many looks, with as many packets lost at the first.
+  const auto look = [&](CongestionChooser& chooser, int looks, uint32_t lost,
+                        int milliseconds = 100) {
+    resent += lost;
+    std::string_view has;
+    for (int i = 0; i < looks; ++i) {
+      has = chooser.Look(
+          {.rtt = absl::Milliseconds(milliseconds), .resent = resent});
+    }
+    return has;
+  };
+  CongestionChooser lossy(/*pauses=*/false);
+  EXPECT_EQ(look(lossy, kSecond, 1), "cubic");
+  EXPECT_EQ(look(lossy, kSecond, 2), "cubic");
+  EXPECT_EQ(look(lossy, kSecond, 1), "bbr");
+  // It stays as long as a minute brings a loss.
+  EXPECT_EQ(look(lossy, CongestionChooser::kForgets, 0), "bbr");
+  EXPECT_EQ(look(lossy, CongestionChooser::kForgets, 1), "bbr");
+  EXPECT_EQ(look(lossy, CongestionChooser::kForgets + 1, 0), "cubic");
+
+  // A queue that overflows once, for many round trips.
+  CongestionChooser overflows(/*pauses=*/true);
+  for (int i = 0; i < 2 * kSecond; ++i) {
+    EXPECT_EQ(look(overflows, 1, 30), "cubic");
+  }
+  EXPECT_EQ(look(overflows, CongestionChooser::kForgets, 0), "cubic");
+
+  CongestionChooser near(/*pauses=*/false);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(look(near, kSecond, 1, /*milliseconds=*/2), "cubic");
+  }
 }
 
 // A socket's own congestion control, as the kernel says.
@@ -89,7 +131,7 @@ std::string CongestionOf(int fd) {
 }
 
 TEST(SocketCongestion, ForgetsASocketThatIsClosed) {
-  SocketCongestion sockets;
+  SocketCongestion sockets(/*pauses=*/true);
   const int first = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   ASSERT_GE(first, 0);
   sockets.Add(first);
@@ -163,7 +205,7 @@ TEST(SocketTuning, ReachesBothEndsOfAConnection) {
   int port = 0;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
                            &port);
-  const auto congestion = std::make_shared<SocketCongestion>();
+  const auto congestion = std::make_shared<SocketCongestion>(/*pauses=*/true);
   AddTuning(tuning, std::make_shared<AdmissionGate>(8), congestion, &builder);
   grpc::AsyncGenericService service;
   builder.RegisterAsyncGenericService(&service);
