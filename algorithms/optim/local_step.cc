@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "algorithms/base/status_macros.h"
@@ -21,7 +22,8 @@ DeviceSpan<T> Part(DeviceSpan<T> all, Extent e) {
 class LocalStep::PlayersHooks final : public MixingHooks {
  public:
   explicit PlayersHooks(LocalStep* step)
-      : layout_(step->game_->layout()),
+      : step_(step),
+        layout_(step->game_->layout()),
         rules_{{Player::kGenerator, step->generator_->hooks()},
                {Player::kDiscriminator, step->discriminator_->hooks()}} {}
 
@@ -30,16 +32,19 @@ class LocalStep::PlayersHooks final : public MixingHooks {
     return rules_[0].hooks->in_turn() || rules_[1].hooks->in_turn();
   }
   void OnCorrection(float c, DeviceSpan<const float> difference) override {
+    step_->ToChange();
     for (const Rule& r : rules_) {
       r.hooks->OnCorrection(c, Part(difference, layout_.extent(r.player)));
     }
   }
   void OnEdgeEnd(DeviceSpan<const float> sum) override {
+    step_->ToChange();
     for (const Rule& r : rules_) {
       r.hooks->OnEdgeEnd(Part(sum, layout_.extent(r.player)));
     }
   }
   void OnNewIncarnation() override {
+    step_->ToChange();
     for (const Rule& r : rules_) r.hooks->OnNewIncarnation();
   }
   std::vector<float> Added() const override {
@@ -57,6 +62,7 @@ class LocalStep::PlayersHooks final : public MixingHooks {
     Player player;
     MixingHooks* hooks;
   };
+  LocalStep* const step_;
   const ParameterLayout& layout_;
   const std::vector<Rule> rules_;
 };
@@ -158,6 +164,7 @@ absl::StatusOr<Losses> LocalStep::Gradient(uint64_t step, RngKey key) {
 
 void LocalStep::Apply(uint64_t step, uint64_t round,
                       DeviceSpan<const float> gradient) {
+  ToChange();
   const double scale = RateScale(round);
   if (PlayersOf(step) == Players::kBoth) {
     StepPlayer(Player::kGenerator, *generator_, gradient, scale);
@@ -190,7 +197,17 @@ MixingHooks* LocalStep::hooks() {
   return hooks_ != nullptr ? hooks_.get() : game_->hooks();
 }
 
+void LocalStep::ToChange() {
+  if (before_change_) std::exchange(before_change_, nullptr)();
+}
+
+void LocalStep::BeforeChange(std::function<void()> call) {
+  ToChange();
+  before_change_ = std::move(call);
+}
+
 void LocalStep::VisitState(StateVisitor& visitor) {
+  if (visitor.loads()) ToChange();
   PrefixedVisitor g(visitor, "generator."), d(visitor, "discriminator.");
   generator_->VisitState(g);
   discriminator_->VisitState(d);

@@ -7,6 +7,7 @@
 #define GOSSAMER_ALGORITHMS_OPTIM_LOCAL_STEP_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -62,12 +63,18 @@ class LocalStep {
   MixingHooks* hooks();
 
   void VisitState(StateVisitor& visitor);
+  // Calls `call` once, before the rules' vectors change next.  Until then they
+  // may be read on any thread: a gradient leaves them as they are.  A former
+  // call is called at once; null: no other is.  For the owner of the
+  // parameters.
+  void BeforeChange(std::function<void()> call);
 
  private:
   class PlayersHooks;
   LocalStep(const LocalStepSpec& spec, Game* game);
   Players PlayersOf(uint64_t step) const;
   double RateScale(uint64_t round) const;
+  void ToChange();
   void StepPlayer(Player player, Optimizer& optimizer,
                   DeviceSpan<const float> gradient, double scale);
 
@@ -77,6 +84,7 @@ class LocalStep {
   std::unique_ptr<Optimizer> generator_;
   std::unique_ptr<Optimizer> discriminator_;
   std::unique_ptr<MixingHooks> hooks_;  // null unless both rules have some
+  std::function<void()> before_change_;
   // Empty unless clipping: a gradient that is cut, and its squared norm.
   DeviceVector<float> clipped_;
   DeviceVector<double> squares_;

@@ -55,8 +55,9 @@ class Optimizer {
   static std::vector<std::string_view> Names();
 
   virtual ~Optimizer() = default;
-  // Moves x to the point at which the gradient of this step is to be taken.
-  // Only `osg` (DPOSG's z = x − η ĝ_prev) moves it.
+  // Moves x to the point at which the gradient of this step is to be taken, and
+  // leaves the rule's own vectors as they are.  Only `osg` (DPOSG's
+  // z = x − η ĝ_prev) moves it.
   virtual void Extrapolate(DeviceSpan<float> x) {}
   // One step with the gradient taken there.  `scale` multiplies the learning
   // rate (decay).

@@ -13,11 +13,16 @@ namespace {
 
 class Taker : public StateVisitor {
  public:
-  explicit Taker(Checkpoint& out) : out_(out) {}
+  Taker(Checkpoint& out, LateFloats late) : out_(out), late_(late) {}
   bool loads() const override { return false; }
   void Floats(std::string_view name, std::span<float> values) override {
-    if (Take(name)) {
-      out_.floats[std::string(name)].assign(values.begin(), values.end());
+    if (!Take(name)) return;
+    std::vector<float>& to = out_.floats[std::string(name)];
+    if (late_.copy == nullptr || name.find(late_.prefix) != 0) {
+      to.assign(values.begin(), values.end());
+    } else {
+      to.resize(values.size());
+      late_.copy->Add(values, to.data());
     }
   }
   void Counter(std::string_view name, uint64_t& value) override {
@@ -58,6 +63,7 @@ class Taker : public StateVisitor {
   }
 
   Checkpoint& out_;
+  const LateFloats late_;
   std::set<std::string> names_;
   absl::Status status_;
 };
@@ -139,9 +145,9 @@ SafetensorsView ViewOf(const Checkpoint& checkpoint) {
 
 absl::StatusOr<Checkpoint> TakeCheckpoint(
     CheckpointId id, absl::FunctionRef<void(StateVisitor&)> visit,
-    Checkpoint spare) {
+    Checkpoint spare, LateFloats late) {
   spare.id = std::move(id);
-  Taker taker(spare);
+  Taker taker(spare, late);
   visit(taker);
   GOSSAMER_RETURN_IF_ERROR(taker.Finish());
   return spare;

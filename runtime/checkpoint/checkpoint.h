@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 #include "algorithms/base/state.h"
 #include "runtime/base/safetensors.h"
+#include "runtime/checkpoint/late_copy.h"
 
 namespace gossamer {
 
@@ -45,13 +46,19 @@ struct Checkpoint {
 // Returns a view of the floats and bytes, which the checkpoint owns.
 SafetensorsView ViewOf(const Checkpoint& checkpoint);
 
+// Floats of a checkpoint that `copy` brings later: those whose names begin so.
+struct LateFloats {
+  std::string_view prefix;
+  LateCopy* copy = nullptr;  // null: none
+};
+
 // Copies all state that `visit` shows, into the memory of `spare` as far as
-// that fits: pages that are new cost as much as the copy.  Returns
-// kInvalidArgument for a name that is shown twice, empty, or not printable
-// ASCII.
+// that fits: pages that are new cost as much as the copy.  The late floats are
+// whole behind LateCopy::Finish().  Returns kInvalidArgument for a name that is
+// shown twice, empty, or not printable ASCII.
 absl::StatusOr<Checkpoint> TakeCheckpoint(
     CheckpointId id, absl::FunctionRef<void(StateVisitor&)> visit,
-    Checkpoint spare = {});
+    Checkpoint spare = {}, LateFloats late = {});
 
 // Overwrites all state that `visit` shows.  kDataLoss names the first state
 // that is missing, of another size, or in the checkpoint but not asked for.

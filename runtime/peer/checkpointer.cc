@@ -93,6 +93,11 @@ Checkpointer::Checkpointer(const PeerSpec& spec, ComputeEngine* disk,
       state_(state),
       reporter_(reporter) {}
 
+Checkpointer::~Checkpointer() {
+  // Nothing reads the state any longer.
+  state_->BeforeChange(nullptr);
+}
+
 CheckpointId Checkpointer::OwnId() const {
   return {.run_id = spec_.run_id,
           .peer_id = spec_.self.value,
@@ -126,29 +131,29 @@ void Checkpointer::BeginIfDue() {
   if (!Take()) neighborhood_->DropRecord(MakeExchangeId(state_->round()));
 }
 
-// A checkpoint is whole once the neighbours' words of its round have come,
+// A checkpoint is sealed once the neighbours' words of its round have come,
 // which takes as many rounds as exchanges overlap with.  Each holds a copy of
-// the state.
+// the state, so none is taken to wait for a disk that needs more than a round:
+// memory that is new costs its round more than a copy does.
 bool Checkpointer::Full() const {
-  if (taken_.empty()) return false;
   const int h =
       spec_.overlap_steps == kAutoOverlap ? kMaxOverlap : spec_.overlap_steps;
   return taken_.size() > static_cast<size_t>(h) ||
-         (writing_ != nullptr &&
-          neighborhood_->Sealed(MakeExchangeId(taken_.front().id.round)));
+         (writing_ != nullptr && state_->round() > writing_->began + 1);
 }
 
 void Checkpointer::ReportSkipped() {
   const uint64_t times = skips_.Due(++skipped_);
   if (times == 0) return;
-  const bool sealed =
-      neighborhood_->Sealed(MakeExchangeId(taken_.front().id.round));
+  const Taken& oldest =
+      writing_ != nullptr ? *writing_->taken : *taken_.front();
   reporter_->Report(
       "checkpoint_skipped",
       absl::StrCat("round ", state_->round(),
                    " has no checkpoint: that of round ",
-                   taken_.front().id.round,
-                   sealed ? " waits for the disk" : " waits for its neighbours",
+                   oldest.checkpoint.id.round,
+                   writing_ != nullptr ? " waits for the disk"
+                                       : " waits for its neighbours",
                    " (", skipped_, " skipped so far); checkpoint.every ",
                    spec_.checkpoint_every, " saves fewer rounds than it says"),
       times);
@@ -164,7 +169,8 @@ void Checkpointer::BeginLast(bool own) {
 
 bool Checkpointer::Take() {
   // The last round's may be due as well: its record begins anew.
-  if (!taken_.empty() && taken_.back().id.round == state_->round()) {
+  if (!taken_.empty() &&
+      taken_.back()->checkpoint.id.round == state_->round()) {
     taken_.pop_back();
   }
   // Records begin whether or not there is something to save: neighbours seal
@@ -176,40 +182,49 @@ bool Checkpointer::Take() {
                       "before stay");
     return false;
   }
-  // The copy lets training go on while the checkpoint waits for its edges.
-  absl::StatusOr<Checkpoint> taken = TakeCheckpoint(
+  // The copy lets training go on while the checkpoint waits for its edges.  A
+  // device's queue is the loop's, so all of its state is copied at once.
+  const auto taken = std::make_shared<Taken>();
+  absl::StatusOr<Checkpoint> state = TakeCheckpoint(
       OwnId(), [this](StateVisitor& v) { state_->VisitState(v); },
-      std::exchange(spare_, Checkpoint()));
+      std::exchange(spare_, Checkpoint()),
+      {.prefix = TrainingState::kResting,
+       .copy = state_->queue().on_host() ? &taken->rest : nullptr});
   // The values of a device that has failed are zeros.
   if (const absl::Status device = state_->queue().status(); !device.ok()) {
-    taken = device;
+    state = device;
   }
-  if (!taken.ok()) {
+  if (!state.ok()) {
     reporter_->Report("checkpoint_failed",
-                      std::string(taken.status().message()));
+                      std::string(state.status().message()));
     return false;
   }
-  taken_.push_back(*std::move(taken));
+  taken->checkpoint = *std::move(state);
+  taken_.push_back(taken);
+  state_->BeforeChange([taken] { taken->rest.Finish(); });
+  disk_->Run([taken] { taken->rest.Help(); }, [] {});
   return true;
 }
 
 void Checkpointer::WriteIfSealed() {
   if (taken_.empty() || writing_ != nullptr) return;
-  const uint64_t round = taken_.front().id.round;
+  const uint64_t round = taken_.front()->checkpoint.id.round;
   const bool late = state_->round() > round + kMaxSealingRounds;
   if (neighborhood_->Sealed(MakeExchangeId(round)) || late) Write();
 }
 
 void Checkpointer::Write() {
   writing_ = std::make_shared<Writing>();
-  writing_->checkpoint = std::move(taken_.front());
+  writing_->taken = std::move(taken_.front());
+  writing_->began = state_->round();
   taken_.pop_front();
   // Records that are not sealed are not among these.
-  writing_->edges =
-      neighborhood_->TakeRecords(MakeExchangeId(writing_->checkpoint.id.round));
+  writing_->edges = neighborhood_->TakeRecords(
+      MakeExchangeId(writing_->taken->checkpoint.id.round));
   disk_->Run(
       [store = store_, writing = writing_] {
-        Checkpoint& checkpoint = writing->checkpoint;
+        Checkpoint& checkpoint = writing->taken->checkpoint;
+        writing->taken->rest.Finish();
         for (auto& [peer, edge] : writing->edges) {
           checkpoint.bytes[absl::StrCat(kEdgePrefix, peer.value)] =
               EncodeSavedEdge(std::exchange(edge, {}));
@@ -225,7 +240,7 @@ void Checkpointer::Write() {
       [this, alive = std::weak_ptr<bool>(alive_), writing = writing_] {
         if (alive.expired()) return;
         const std::string round =
-            absl::StrCat("round ", writing->checkpoint.id.round);
+            absl::StrCat("round ", writing->taken->checkpoint.id.round);
         if (writing->saved.ok()) {
           reporter_->Report("checkpoint", round);
           if (!std::exchange(saved_one_, true)) ReportTightDisk(*writing);
@@ -237,7 +252,7 @@ void Checkpointer::Write() {
         ReportRoom();
         // On a device nothing else of the state is in the host's memory.
         if (state_->queue().on_host()) {
-          spare_ = std::move(writing->checkpoint);
+          spare_ = std::move(writing->taken->checkpoint);
         }
         writing_ = nullptr;
         WriteIfSealed();

@@ -1,8 +1,9 @@
 // The checkpoints of a peer: taken at a round's boundary, saved once its edges
 // have sealed their records, and gone on from as a first view begins.
 //
-// Taking copies the state; the files are written by an engine of their own, so
-// no round waits for a disk.
+// Taking copies the state, of which the host's copy of the optimizer's vectors
+// is made during the next gradient.  The files are written by an engine of
+// their own, so no round waits for a disk.
 //
 // Knows nothing of views beyond where one begins, or of what a state is made
 // of.
@@ -37,6 +38,7 @@ class Checkpointer {
   Checkpointer(const PeerSpec& spec, ComputeEngine* disk,
                CheckpointStore* store, Neighborhood* neighborhood,
                TrainingState* state, Reporter* reporter);
+  ~Checkpointer();
 
   bool saves() const { return store_ != nullptr; }
   // Takes the memory of a checkpoint: new pages would cost the first round that
@@ -44,9 +46,9 @@ class Checkpointer {
   void Reserve();
   // Whether BeginIfDue() will take one.
   bool Begins() const { return Due() && !Full(); }
-  // Takes the one of this boundary if it is due.  While one waits for the disk,
-  // or as many for their neighbours as exchanges overlap with, the boundary has
-  // none, which is reported.
+  // Takes the one of this boundary if it is due.  While the disk is behind, or
+  // as many wait for their neighbours as exchanges overlap with, the boundary
+  // has none, which is reported.
   void BeginIfDue();
   // Takes the one of the end.  `own`: the state is this peer's to save.  The
   // edges begin their records with a checkpoint or without: the other ends
@@ -73,9 +75,15 @@ class Checkpointer {
                                        std::function<bool()> out_of_time);
 
  private:
+  // A thread that copies the rest holds all of it.
+  struct Taken {
+    Checkpoint checkpoint;
+    LateCopy rest;
+  };
   // The one that is being written.
   struct Writing {
-    Checkpoint checkpoint;
+    std::shared_ptr<Taken> taken;
+    uint64_t began = 0;  // the round
     SavedEdges edges;
     uint64_t bytes = 0;  // of both
     absl::Status saved;
@@ -104,7 +112,7 @@ class Checkpointer {
   Neighborhood* const neighborhood_;
   TrainingState* const state_;
   Reporter* const reporter_;
-  std::deque<Checkpoint> taken_;  // in order; edges not yet sealed
+  std::deque<std::shared_ptr<Taken>> taken_;  // in order; edges not yet sealed
   std::shared_ptr<Writing> writing_;
   Checkpoint spare_;            // one that is written: its memory is used again
   size_t there_ = 0;            // checkpoints, at the start

@@ -63,13 +63,17 @@ void TrainingState::AddState(std::string prefix,
   added_.emplace(std::move(prefix), std::move(visit));
 }
 
+void TrainingState::BeforeChange(std::function<void()> call) {
+  step_->BeforeChange(std::move(call));
+}
+
 void TrainingState::VisitState(StateVisitor& visitor) {
   // The round is no state: it is the checkpoint's id, and a joiner takes its
   // own from the view.
   visitor.Counter("steps", steps_);
   VisitFloats(visitor, kParametersName, queue(), parameters());
   if (!ema_.empty()) VisitFloats(visitor, kEmaName, queue(), ema_);
-  PrefixedVisitor optimizer(visitor, "optimizer.");
+  PrefixedVisitor optimizer(visitor, kResting);
   step_->VisitState(optimizer);
   if (gradients_ != nullptr) {
     PrefixedVisitor gradients(visitor, "gradients.");

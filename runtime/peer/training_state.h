@@ -12,6 +12,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "algorithms/base/state.h"
@@ -68,6 +69,10 @@ class TrainingState {
                          const std::function<bool()>& enough) const;
   // All that a checkpoint has of it, by name; saved once Prepare() holds.
   void VisitState(StateVisitor& visitor);
+  // The vectors whose names begin so rest until `call` is called, once, before
+  // they change (LocalStep::BeforeChange).
+  static constexpr std::string_view kResting = "optimizer.";
+  void BeforeChange(std::function<void()> call);
 
  private:
   const PeerSpec& spec_;

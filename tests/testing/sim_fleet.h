@@ -43,7 +43,7 @@ struct SimFleetOptions {
   SimOptions network;
   absl::Duration step_time = absl::Milliseconds(10);
   double step_jitter = 0.1;
-  // The time of a rank's disk for a checkpoint; null: none.
+  // The time of a rank's disk for each thing that it does; null: none.
   std::function<absl::Duration(int rank)> disk_time = {};
   // The time of a score, beside the rounds; nullopt: rounds wait for scores.
   std::optional<absl::Duration> score_time = {};
@@ -119,7 +119,8 @@ class SimFleet {
  private:
   struct Host {
     std::unique_ptr<VirtualPeerLoop> loop;
-    std::unique_ptr<VirtualCompute> compute, disk, scores;
+    std::unique_ptr<VirtualCompute> compute, scores;
+    std::unique_ptr<ComputeEngine> disk;
     std::unique_ptr<Transport> transport;
     std::unique_ptr<NcclSum> fabric;
     std::unique_ptr<Membership> membership;

@@ -5,8 +5,11 @@
 #include <vector>
 
 #include "algorithms/base/rng.h"
+#include "algorithms/game/synthetic_game.h"
 #include "algorithms/method/registry.h"
+#include "algorithms/optim/local_step.h"
 #include "gtest/gtest.h"
+#include "runtime/checkpoint/checkpoint.h"
 
 namespace gossamer {
 namespace {
@@ -49,6 +52,43 @@ TEST(ColdTest, DualsSumToZeroThoughCorrectionsAreBelowTheirLastPlace) {
     EXPECT_NEAR(after[i], before[i], 2e-7 * std::abs(before[i]));
     EXPECT_NEAR(moved[i], -5e-4 * difference[i], 1e-9);
   }
+}
+
+// A checkpoint's late copy of the duals is made before each of these.
+TEST(ColdTest, DualsRestUntilACorrection) {
+  const std::unique_ptr<Game> game =
+      SyntheticGame::Create({.parameters = 8}, 0, 1, 5).value();
+  LocalStepSpec spec;
+  spec.generator = {
+      .name = "cold", .make = FindMethod("cold")->rule, .learning_rate = 0.1};
+  spec.discriminator = spec.generator;
+  const auto step = *LocalStep::Create(spec, game.get());
+  const std::vector<float> difference = Start(game->layout().size());
+  int calls = 0;
+  const std::vector<float> rest = step->hooks()->Added();
+  const auto expect = [&] {
+    ++calls;
+    EXPECT_EQ(step->hooks()->Added(), rest);
+  };
+  step->BeforeChange(expect);
+  EXPECT_EQ(calls, 0);
+  step->hooks()->OnCorrection(1, difference);
+  EXPECT_EQ(calls, 1);
+  EXPECT_NE(step->hooks()->Added(), rest);
+  step->BeforeChange([&] { ++calls; });
+  step->hooks()->OnEdgeEnd(difference);
+  EXPECT_EQ(calls, 2);
+  step->BeforeChange([&] { ++calls; });
+  step->hooks()->OnNewIncarnation();
+  EXPECT_EQ(calls, 3);
+  // A state that is loaded.
+  const Checkpoint saved =
+      *TakeCheckpoint({}, [&](StateVisitor& v) { step->VisitState(v); });
+  step->BeforeChange([&] { ++calls; });
+  ASSERT_TRUE(RestoreCheckpoint(saved, [&](StateVisitor& v) {
+                step->VisitState(v);
+              }).ok());
+  EXPECT_EQ(calls, 4);
 }
 
 }  // namespace

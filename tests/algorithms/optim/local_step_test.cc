@@ -4,7 +4,12 @@
 #include "algorithms/optim/local_step.h"
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -97,6 +102,54 @@ TEST(LocalStepTest, AFailedGradientMovesNothing) {
   EXPECT_EQ(step->Run(0, 1, RngKey(1)).status().code(),
             absl::StatusCode::kDataLoss);
   EXPECT_THAT(game.parameters(), testing::Each(0));
+}
+
+// The vectors that a rule's state has, whatever their names.
+std::vector<float> VectorsOf(LocalStep& step) {
+  class Gatherer final : public StateVisitor {
+   public:
+    bool loads() const override { return false; }
+    void Floats(std::string_view, std::span<float> values) override {
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    void Counter(std::string_view, uint64_t&) override {}
+    void Bytes(std::string_view, std::vector<std::byte>&) override {}
+    std::vector<float> all;
+  } gatherer;
+  step.VisitState(gatherer);
+  return gatherer.all;
+}
+
+TEST(LocalStepTest, VectorsOfEveryRuleRestUntilTheCall) {
+  const std::vector<float> other = {5, 6, 7};
+  for (const std::string_view name : Optimizer::Names()) {
+    ConstantGame game;
+    LocalStepSpec spec = Sgd(0.1);
+    spec.generator.name = spec.discriminator.name = std::string(name);
+    auto step = *LocalStep::Create(spec, &game);
+    for (uint64_t k = 0; k < 3; ++k)
+      ASSERT_TRUE(step->Run(k, 1, RngKey(k)).ok());
+    const std::vector<float> before = VectorsOf(*step);
+    int calls = 0;
+    step->BeforeChange([&] {
+      ++calls;
+      EXPECT_EQ(VectorsOf(*step), before) << name;
+    });
+    ASSERT_TRUE(step->Gradient(3, RngKey(3)).ok());
+    EXPECT_EQ(calls, 0) << name;
+    EXPECT_EQ(VectorsOf(*step), before) << name;
+    step->Apply(3, 1, other);
+    EXPECT_EQ(calls, 1) << name;
+    if (!before.empty()) {
+      EXPECT_NE(VectorsOf(*step), before) << name;
+    }
+    ASSERT_TRUE(step->Run(4, 1, RngKey(4)).ok());
+    EXPECT_EQ(calls, 1) << name;
+    // A former call comes before a new one takes its place.
+    step->BeforeChange([&] { ++calls; });
+    step->BeforeChange([] {});
+    EXPECT_EQ(calls, 2) << name;
+  }
 }
 
 TEST(LocalStepTest, UnknownOptimizerIsRefused) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/method/registry.h"
 #include "gtest/gtest.h"
 #include "tests/runtime/peer/quadratic_fleet.h"
 #include "tests/testing/forwarding_membership.h"
@@ -124,25 +125,41 @@ TEST_F(ResumeTest, NoRoundWaitsForADisk) {
 // The fleet is killed, and resumes from checkpoints that were taken while it
 // ran.
 TEST_F(ResumeTest, KilledFleetResumesFromARunningCheckpoint) {
-  SimFleetOptions o = QuadraticFleet(4, 60);
-  o.codec = "innov-int4";
-  const uint64_t whole = HashOfWhole(o);
-  o.checkpoints = folder_;
-  o.peer.checkpoint_every = 10;
-  {
-    SimFleet killed(o);
-    killed.Start();
-    killed.loop().RunFor(absl::Milliseconds(450));
-    EXPECT_GT(killed.peer(0).round(), 25u);
-    EXPECT_LT(killed.peer(0).round(), 60u);
+  // The vectors of one change by steps, those of the other by corrections, too.
+  for (const std::string rule : {"oadam", "cold"}) {
+    // Of a slow disk the next step copies the vectors.
+    for (const absl::Duration disk :
+         {absl::ZeroDuration(), absl::Milliseconds(25)}) {
+      SimFleetOptions o = QuadraticFleet(4, 60);
+      o.codec = "innov-int4";
+      if (rule == "cold") {
+        o.peer.overlap_steps = 0;
+        o.peer.step_then_mix = true;
+        o.step.generator.make = FindMethod(rule)->rule;
+      }
+      o.step.generator.name = rule;
+      o.step.discriminator = o.step.generator;
+      const uint64_t whole = HashOfWhole(o);
+      std::filesystem::remove_all(folder_);
+      o.checkpoints = folder_;
+      o.peer.checkpoint_every = 10;
+      o.disk_time = [disk](int) { return disk; };
+      {
+        SimFleet killed(o);
+        killed.Start();
+        killed.loop().RunFor(absl::Milliseconds(450));
+        EXPECT_GT(killed.peer(0).round(), 25u);
+        EXPECT_LT(killed.peer(0).round(), 60u);
+      }
+      CheckpointStore store(folder_ / "peer-0", 2);
+      ASSERT_FALSE(store.Rounds().empty());
+      o.resume_round = store.Rounds().front();
+      o.boot = 2;
+      SimFleet second(o);
+      ASSERT_TRUE(second.Run()) << second.StatusOf(0);
+      EXPECT_EQ(second.Hash(), whole) << rule << ", " << disk;
+    }
   }
-  CheckpointStore store(folder_ / "peer-0", 2);
-  ASSERT_FALSE(store.Rounds().empty());
-  o.resume_round = store.Rounds().front();
-  o.boot = 2;
-  SimFleet second(o);
-  ASSERT_TRUE(second.Run()) << second.StatusOf(0);
-  EXPECT_EQ(second.Hash(), whole);
 }
 
 // Two of four peers resume from the round at which the whole fleet stopped.
