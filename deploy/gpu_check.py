@@ -222,7 +222,8 @@ class Check:
         package = os.path.join(self.a.package, 'gossamer')
         if not os.path.isdir(package):
             raise NotMeasured(f'{package} is not there')
-        self.environment.update(PYTHONPATH=self.a.package, GOSSAMER_BIN=os.path.abspath(self.a.bin),
+        paths = [self.a.package, *filter(None, [self.environment.get('PYTHONPATH')])]
+        self.environment.update(PYTHONPATH=':'.join(paths), GOSSAMER_BIN=os.path.abspath(self.a.bin),
                                 GOSSAMER_LIBRARY=os.path.abspath(self.program('../lib/libgossamer.so')))
         folder = self.file('library')
         shutil.rmtree(folder, ignore_errors=True)

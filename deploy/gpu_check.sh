@@ -37,12 +37,12 @@ if [ -n "$pack" ]; then
   trap 'rm -rf "$folder"' EXIT
   to=$folder/gossamer-gpu
   mkdir -p "$to/bin" "$to/lib"
-  for p in bin/{gpu_kernels,gpu_step,gossamer,gossamer-peer,gossamer-peer-networks,gossamer-topology,libgossamer_cuda.so} \
-           lib/libgossamer.so; do
-    from=$bin/../$p
+  for p in gpu_kernels gpu_step gossamer gossamer-peer gossamer-peer-networks gossamer-topology libgossamer_cuda.so \
+           ../lib/libgossamer.so; do
+    from=$bin/$p
     [ -e "$from" ] || { echo "gpu_check: $from is not there: build preset cuda" >&2; exit 1; }
-    cp -L "$from" "$to/$p"
-    strip --strip-unneeded "$to/$p"
+    cp -L "$from" "$to/bin/$p"
+    strip --strip-unneeded "$to/bin/$p"
     # torch and NVIDIA's libraries are that machine's, as its C library is.
     ldd "$from" | awk '$3 ~ /^\// {print $3}' |
       grep -vE '/(torch|nvidia)/|/lib(c|m|dl|rt|pthread|resolv)\.so' | xargs -r cp -Lnt "$to/lib"

@@ -17,7 +17,6 @@ import time
 
 import gossamer
 import torch
-from gossamer._fleet import Fleet
 
 VALUES = 1 << 22
 WARM_UP = 5  # rounds
@@ -25,16 +24,13 @@ WARM_UP = 5  # rounds
 
 def main():
     folder, place = sys.argv[1:]
-    if place == 'by-host':
-        used = Fleet._use_memory
-        Fleet._use_memory = lambda fleet, vector: used(fleet, vector) if vector.device.type == 'cpu' else 'as asked'
     generator = torch.Generator().manual_seed(1)
     # Multiples of a power of two, as what is added to them: no sum is rounded.
     x = torch.randint(-1000, 1000, (1024, VALUES // 1024), generator=generator) / 1024
     x = x.to('cpu' if place == 'cpu' else 'cuda:0')
     begin = x.double().mean().item()
     seconds = []
-    with gossamer.join(players={'x': {'weight': x}}) as fleet:
+    with gossamer.join(players={'x': {'weight': x}}, device='cpu' if place == 'by-host' else 'auto') as fleet:
         rounds, peers, mine = fleet.rounds, fleet.peers, fleet.id
         goes_on = True
         while goes_on:

@@ -169,8 +169,11 @@ absl::Status PeerProcess::OpenDevice() {
   // The peers of one machine mostly have ids in a row.
   options.turn = id_ == 0 ? 0 : id_ - 1;
   options.why_on_host = WhyOnHost(options_.config);
-  // A program that has a game of its own has torch, if any, as it likes it.
-  if (options_.game) options.torch = [] { return absl::OkStatus(); };
+  if (options_.game) {
+    options.of_program = true;
+    // It has torch, if any, as it likes it.
+    options.torch = [] { return absl::OkStatus(); };
+  }
   GOSSAMER_ASSIGN_OR_RETURN(device_, PeerDevice::Open(options));
   for (const std::string& note : device_->notes()) reports_.Log(note);
   return absl::OkStatus();

@@ -56,8 +56,8 @@ std::string CudaLibraryPath() {
   std::error_code error;
   std::filesystem::path self =
       std::filesystem::read_symlink("/proc/self/exe", error);
-  // In libgossamer.so, whose program is another's, this is that library.  The
-  // name of a program is empty here.
+  // In libgossamer.so, whose program is another's, this is that library; l_name
+  // of the program itself is empty.
   Dl_info object;
   link_map* map = nullptr;
   if (::dladdr1(reinterpret_cast<const void*>(&CudaLibraryPath), &object,

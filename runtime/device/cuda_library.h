@@ -13,9 +13,10 @@
 
 namespace gossamer {
 
-// libgossamer_cuda.so in the folder of this program, or of libgossamer.so, or in
-// bin beside that folder; it is opened once in a process and stays.  kNotFound: this build has none; kFailedPrecondition: it
-// does not open, or is of another build.
+// libgossamer_cuda.so in the folder of this program, or of libgossamer.so, or
+// in bin beside that folder; it is opened once in a process and stays.
+// kNotFound: this build has none; kFailedPrecondition: it does not open, or is
+// of another build.
 absl::StatusOr<const CudaLibrary*> OpenCudaLibrary();
 // The same of a file, each time anew.
 absl::StatusOr<const CudaLibrary*> OpenCudaLibraryAt(const std::string& path);

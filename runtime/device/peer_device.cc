@@ -41,6 +41,7 @@ absl::StatusOr<std::unique_ptr<NcclApi>> OpenNcclApi() {
 absl::StatusOr<std::unique_ptr<PeerDevice>> PeerDevice::Open(
     const PeerDeviceOptions& options) {
   std::unique_ptr<PeerDevice> made(new PeerDevice);
+  made->of_program_ = options.of_program;
   GOSSAMER_RETURN_IF_ERROR(made->OpenQueue(options));
   GOSSAMER_RETURN_IF_ERROR(made->OpenNccl(options));
   return made;
@@ -77,9 +78,9 @@ absl::Status PeerDevice::OpenQueue(const PeerDeviceOptions& options) {
   const absl::Status opened = open();
   if (opened.ok()) return absl::OkStatus();
   if (request->kind == DeviceRequest::kCuda) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("resources.device is ", options.device, ", but ",
-                     opened.message(), "; or set resources.device=cpu"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "resources.device is ", options.device, ", but ", opened.message(),
+        options.of_program ? "" : "; or set resources.device=cpu"));
   }
   why_on_host_ = std::string(opened.message());
   notes_.push_back(absl::StrCat("device: the CPU, since ", why_on_host_));
@@ -94,13 +95,21 @@ absl::Status PeerDevice::Explain(const absl::Status& status) const {
   if (!absl::StrContains(message, device.message())) {
     absl::StrAppend(&message, " (", device.message(), ")");
   }
-  absl::StrAppend(
-      &message,
-      absl::IsResourceExhausted(device)
-          ? "; lower game.gan.batch or game.gan.width, bound the replicas by "
-            "mixing.replica_memory_mb, or take a GPU with more memory"
-          : "; its checkpoints can be resumed on another device: --resume "
-            "with --set resources.device=cpu");
+  if (absl::IsResourceExhausted(device)) {
+    absl::StrAppend(
+        &message, "; ",
+        of_program_
+            ? "join with device=\"cpu\", which mixes in the host's memory"
+            : "lower game.gan.batch or game.gan.width",
+        ", bound the replicas by mixing.replica_memory_mb, or take a GPU with "
+        "more memory");
+  } else {
+    absl::StrAppend(&message,
+                    "; its checkpoints can be resumed on another device: "
+                    "--resume with ",
+                    of_program_ ? "a program whose parameters lie there"
+                                : "--set resources.device=cpu");
+  }
   return absl::Status(device.code(), message);
 }
 

@@ -29,6 +29,8 @@ struct PeerDeviceOptions {
   std::string fabric = {};         // resources.fabric
   // By which the peers of a machine are spread over its GPUs (ChooseDevice).
   uint64_t turn = 0;
+  // The parameters are a program's own, which has the device of its choice.
+  bool of_program = false;
   // Why the run computes on the CPU whatever the machine has; or empty.
   std::string why_on_host = {};
   // Open the libraries; each is called only if it is needed.
@@ -64,7 +66,8 @@ class PeerDevice {
   absl::Status OpenNccl(const PeerDeviceOptions& options);
 
   const CudaLibrary* library_ = nullptr;  // null on the host
-  std::string why_on_host_;               // empty on a device
+  bool of_program_ = false;
+  std::string why_on_host_;  // empty on a device
   DeviceQueue queue_ = DeviceQueue::Host();
   std::string place_;
   std::vector<std::string> notes_;

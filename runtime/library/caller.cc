@@ -69,7 +69,8 @@ absl::Status Caller::EndStep(const Losses& losses) {
   return absl::OkStatus();
 }
 
-// The queue is free: the thread that uses it waits in Step().
+// The thread that computes waits in Step(), and the loop asks nothing of the
+// queue during a step that would be in the way.
 absl::Status Caller::CheckParameters() const {
   DeviceVector<uint32_t> outside(queue_, 1);
   queue_.Run(&DeviceKernels::all_within, kLargestParameter, parameters_,
@@ -173,6 +174,13 @@ std::unique_ptr<Game> Caller::MakeGame(
 }
 
 void Caller::End(const absl::Status& status) {
+  DeviceQueue queue = DeviceQueue::Host();
+  {
+    MutexLock lock(&mu_);
+    queue = queue_;
+  }
+  // As in Step(); a device that has failed has ended the peer by now.
+  queue.Wait().IgnoreError();
   MutexLock lock(&mu_);
   turn_ = Turn::kOver;
   ended_ = status;

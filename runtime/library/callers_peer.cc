@@ -77,6 +77,10 @@ void CallersPeer::UseMemory(float* parameters) {
 }
 
 absl::Status CallersPeer::UseCudaMemory(float* parameters, int index) {
+  if (index < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cuda:", index, " is no GPU; they are numbered from 0"));
+  }
   const std::string why = WhyOnHost(options_.config);
   if (!why.empty()) return absl::InvalidArgumentError(why);
   const absl::StatusOr<ChosenDevice> chosen =

@@ -1,4 +1,5 @@
-"""Modules under torch.compile: their parameters are mixed as others are.
+"""A module and a loss under torch.compile: parameters are mixed as others are.
+They are compiled by their first calls, which come after the join.
 
     python -m gossamer.run --peers 4 --set rounds=1500 compiled.py
 """
@@ -9,8 +10,8 @@ import gossamer
 import points
 
 torch.manual_seed(1)
-G = torch.nn.Sequential(torch.nn.Linear(8, 64), torch.nn.ReLU(),
-                        torch.nn.Linear(64, 2))
+G = torch.compile(torch.nn.Sequential(
+    torch.nn.Linear(8, 64), torch.nn.ReLU(), torch.nn.Linear(64, 2)))
 D = torch.nn.Sequential(torch.nn.Linear(2, 64), torch.nn.ReLU(),
                         torch.nn.Linear(64, 64), torch.nn.ReLU(),
                         torch.nn.Linear(64, 1))
@@ -20,13 +21,8 @@ softplus = torch.nn.functional.softplus
 
 
 @torch.compile
-def discriminator_loss(real, latent):
-    return (softplus(-D(real)) + softplus(D(G(latent).detach()))).mean()
-
-
-@torch.compile
-def generator_loss(latent):
-    return softplus(-D(G(latent))).mean()
+def discriminator_loss(real, fake):
+    return (softplus(-D(real)) + softplus(D(fake))).mean()
 
 
 fleet = gossamer.join(players={"G": G, "D": D},
@@ -34,11 +30,11 @@ fleet = gossamer.join(players={"G": G, "D": D},
 torch.manual_seed(fleet.id)
 for real, _ in fleet.loop(points.Own(fleet.id, batch=64)):
     latent = torch.randn(64, 8)
-    loss_d = discriminator_loss(real, latent)
+    loss_d = discriminator_loss(real, G(latent).detach())
     opt_d.zero_grad()
     loss_d.backward()
     opt_d.step()
-    loss_g = generator_loss(latent)
+    loss_g = softplus(-D(G(latent))).mean()
     opt_g.zero_grad()
     loss_g.backward()
     opt_g.step()

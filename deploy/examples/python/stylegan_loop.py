@@ -33,8 +33,6 @@ class Phase:
 
 torch.manual_seed(1)
 G, D = make(LATENT, 2), make(2, 1)
-fleet = gossamer.join(players={"G": G, "D": D})
-torch.manual_seed(fleet.id - 1)
 G_ema = copy.deepcopy(G).eval()
 
 
@@ -61,12 +59,15 @@ def adam(module, interval):
 
 
 opt_g, opt_d = adam(G, 4), adam(D, 16)
+fleet = gossamer.join(players={"G": G, "D": D}, state={
+    "opt_g": opt_g, "opt_d": opt_d, "G_ema": G_ema})
+torch.manual_seed(fleet.id - 1)
 phases = [Phase("Gmain", G, opt_g, 1, g_main),
           Phase("Dmain", D, opt_d, 1, d_main),
           Phase("Dreg", D, opt_d, 16, lambda real: d_r1(real) * 16)]
 
 data = iter(points.Shard(fleet.id, BATCH))
-for batch in range(fleet.rounds):
+for batch in range(fleet.round - 1, fleet.rounds):
     real, _ = next(data)
     for phase in phases:
         if batch % phase.interval != 0:

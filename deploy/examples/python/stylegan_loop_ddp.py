@@ -32,13 +32,8 @@ class Phase:
         self.interval, self.loss = interval, loss
 
 
-dist.init_process_group("gloo")
-rank, world = dist.get_rank(), dist.get_world_size()
 torch.manual_seed(1)
 G, D = make(LATENT, 2), make(2, 1)
-for tensor in [*G.parameters(), *D.parameters()]:
-    dist.broadcast(tensor.data, src=0)
-torch.manual_seed(rank)
 G_ema = copy.deepcopy(G).eval()
 
 
@@ -65,6 +60,11 @@ def adam(module, interval):
 
 
 opt_g, opt_d = adam(G, 4), adam(D, 16)
+dist.init_process_group("gloo")
+rank, world = dist.get_rank(), dist.get_world_size()
+for tensor in [*G.parameters(), *D.parameters()]:
+    dist.broadcast(tensor.data, src=0)
+torch.manual_seed(rank)
 phases = [Phase("Gmain", G, opt_g, 1, g_main),
           Phase("Dmain", D, opt_d, 1, d_main),
           Phase("Dreg", D, opt_d, 16, lambda real: d_r1(real) * 16)]

@@ -79,7 +79,7 @@ class FleetTest(unittest.TestCase):
         return out
 
     @contextlib.contextmanager
-    def service(self, name, config):
+    def service(self, name, config, *options):
         """A topology service of the wheel: (process, address, configuration)."""
         folder = self.folder / name
         shutil.rmtree(folder, ignore_errors=True)
@@ -89,7 +89,7 @@ class FleetTest(unittest.TestCase):
         service = subprocess.Popen(
             [self.python.parent / "gossamer-topology", "--config", file,
              "--listen", "127.0.0.1:0", "--port-file", port, "--state",
-             folder / "topology"], stderr=subprocess.DEVNULL)
+             folder / "topology", *options], stderr=subprocess.DEVNULL)
         try:
             limit = time.monotonic() + 20
             while not port.exists() or not port.read_text().strip():
@@ -105,7 +105,8 @@ class FleetTest(unittest.TestCase):
         """A program by itself, without gossamer.run."""
         child = subprocess.Popen(
             [self.python, "-u", program, *arguments], text=True, cwd=self.folder,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT)
         try:
             yield child
         finally:

@@ -189,6 +189,27 @@ class PythonInputsTest(FleetTest):
                 "mixing.codec", "/nowhere"], strict=True):
             self.assertIn(words, line)
 
+    def test_gpu_that_fails_in_a_step(self):
+        """What torch says then, it says again at the leave: the peer still ends."""
+        out = self.fleet("""
+            from gossamer._fleet import Fleet
+            try:
+                with gossamer.join(players={"G": G}, leave_within=10) as fleet:
+                    while not fleet.over:
+                        if fleet.id == 1 and fleet.round == 5:
+                            def fails(fleet):
+                                raise RuntimeError("device-side assert")
+                            Fleet._settle = fails
+                        time.sleep(0.02)
+                        fleet.mix()
+                print("ends")
+            except RuntimeError as error:
+                print("failed", error)
+            """, "fails", "--peers", "3", "--set", "rounds=300")
+        self.assertIn("failed device-side assert", out)
+        self.assertEqual(out.count("ends"), 2, out)
+        self.assertIn("left before round", out)
+
     def test_gpu_that_cannot_be_had(self):
         """The reason comes back, and the parameters are mixed where they were."""
         out = self.fleet("""

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 import unittest
 
 import cpp_game
@@ -66,11 +67,17 @@ class PythonTest(FleetTest):
 
     def test_parameters_are_views_and_tied_ones_stay_tied(self):
         out = self.fleet("""
+            import io
             tied = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
             tied[1].weight = tied[0].weight
+            large = torch.nn.Linear(100, 100)
             odd = torch.nn.Linear(4, 3)
             odd.weight.data = torch.randn(4, 3).t()
-            fleet = gossamer.join(players={"G": G, "T": tied, "odd": odd})
+            fleet = gossamer.join(players={"G": G, "T": tied, "odd": odd,
+                                           "large": large})
+            own = io.BytesIO()
+            torch.save(G.state_dict(), own)
+            print("saved", len(own.getvalue()) < 4000)
             places = [p.data_ptr() for p in [*G.parameters(), *tied.parameters()]]
             print("places", [b - a for a, b in zip(places, places[1:])])
             with torch.no_grad():
@@ -82,6 +89,8 @@ class PythonTest(FleetTest):
                   float(tied[0].weight.sum()))
             """, "tied", "--peers", "2", "--set", "rounds=10", "--set",
             "mixing.codec=dense-f32")
+        # A player is saved without the others.
+        self.assertEqual(out.count("saved True"), 2, out)
         # Each tensor lies behind the one before, and the tied one once.
         self.assertEqual(out.count("places [48, 12, 64, 16]"), 2, out)
         sums = re.findall(r"tied True True (\S+)", out)
@@ -191,18 +200,26 @@ class PythonTest(FleetTest):
 
     def test_shards(self):
         out = self.fleet("""
+            import os
             fleet = gossamer.join(players={"G": G})
             few = torch.utils.data.TensorDataset(torch.arange(1))
             try:
                 print("few", len(next(fleet.shard(few))[0]))
             except ValueError as error:
                 print("few", error)
+            assert os.environ["GOSSAMER_RANK"] == str(fleet.id - 1)
             data = torch.utils.data.TensorDataset(torch.arange(21))
+            begin = next(fleet.shard(data, batch_size=11))[0]
             seen = []
             for (x,) in fleet.shard(data, batch_size=4):
                 seen.append(x.tolist())
+                if fleet.round == 5:
+                    # As after a resume.
+                    later = next(fleet.shard(data, batch_size=11))[0]
                 fleet.mix()
             print("seen", seen)
+            print("orders", begin.tolist() != later.tolist(),
+                  sorted(begin.tolist()) == sorted(later.tolist()))
             """, "shards", "--peers", "2", "--set", "rounds=7")
         self.assertEqual(len(re.findall(r"few 1$", out, re.M)), 1, out)
         self.assertIn("few shard: 1 examples are too few for 2 peers", out)
@@ -212,8 +229,11 @@ class PythonTest(FleetTest):
         for epoch in range(2):
             both = sorted(epochs[0][epoch] + epochs[1][epoch])
             self.assertEqual(both, list(range(21)))
-        # Another order in each epoch, and another at each peer.
+        # Another order in each epoch, and after a resume.
         self.assertNotEqual(seen[0][:3], seen[0][3:6])
+        self.assertEqual(out.count("orders True True"), 2, out)
+        self.assertEqual(out.count("gossamer status --topology 127.0.0.1:"), 1,
+                         out)
 
     def test_mixed_precision(self):
         out = self.fleet("""
@@ -441,24 +461,72 @@ class PythonTest(FleetTest):
             peers[0].send_signal(signal.SIGTERM)
             peers[1].send_signal(signal.SIGTERM)
 
+    def test_joins_behind_certificates(self):
+        program = self.program("""
+            config, address, number, certs = sys.argv[1:]
+            fleet = gossamer.join(config, players={"G": G, "D": D}, certs=certs,
+                                  topology=address, id=int(number),
+                                  run_dir="certified")
+            while not fleet.over:
+                step(fleet)
+                fleet.mix()
+            print("ends", fleet.round)
+            """, "certified")
+        certs = self.folder / "certs"
+        for command in (["init", "--run", "certified"],
+                        ["issue", "--fleet", "2", "--out", certs]):
+            subprocess.run([self.python.parent / "gossamer", "certs", *command,
+                            "--ca", self.folder / "ca"], check=True,
+                           capture_output=True)
+        config = 'name: "certified" game { caller {} } peers: 2 rounds: 10'
+        with self.service("certified", config, "--certs", certs / "topology") as (
+                _, address, file), contextlib.ExitStack() as programs:
+            peers = [programs.enter_context(self.started(
+                program, file, address, str(i), certs / f"peer-{i}"))
+                for i in (1, 2)]
+            for peer in peers:
+                self.assertIn("ends 10", self.ends(peer))
+
     def test_waits_without_the_interpreters_lock_and_ends_at_ctrl_c(self):
         program = self.program("""
-            import ctypes
-            from gossamer import _library
-            # A PyDLL's functions would keep the lock.
-            print("calls by", type(_library.library).__name__, flush=True)
-            config, address = sys.argv[1:]
+            import threading
+            config, address, number = sys.argv[1:]
+            count = before = 0
+            def counts():
+                global count
+                while True:
+                    count += 1
             try:
-                gossamer.join(config, players={"G": G}, topology=address, id=1)
+                fleet = gossamer.join(config, players={"G": G}, run_dir="wait",
+                                      topology=address, id=int(number))
+                print("begins")
+                if number == "2":
+                    sys.stdin.read()  # this peer mixes no more
+                fleet.mix()
+                threading.Thread(target=counts, daemon=True).start()
+                print("waits")
+                before = count
+                fleet.mix()
             except KeyboardInterrupt:
-                print("interrupted")
+                print("interrupted", count - before if number == "1" else "")
             """, "wait")
-        with self.service("wait", "game { caller {} } peers: 2") as (
-                _, address, file), self.started(program, file, address) as child:
-            self.reads(child, "calls by CDLL")
-            self.reads(child, "registered as peer 1")
-            child.send_signal(signal.SIGINT)
-            self.assertIn("interrupted", self.ends(child))
+        config = "game { caller {} } peers: 2 mixing { overlap_steps: steps_1 }"
+        with self.service("wait", config) as (_, address, file), \
+             self.started(program, file, address, "1") as one:
+            # In join(), which waits for the other founder.
+            self.reads(one, "registered as peer 1")
+            one.send_signal(signal.SIGINT)
+            self.assertIn("interrupted 0", self.ends(one))
+        with self.service("wait", config) as (_, address, file), \
+             self.started(program, file, address, "1") as one, \
+             self.started(program, file, address, "2") as two:
+            self.reads(two, "begins")
+            self.reads(one, "waits")
+            time.sleep(1)
+            one.send_signal(signal.SIGINT)
+            counted = re.search(r"interrupted (\d+)", self.ends(one))
+            # Of a lock that a wait keeps: some hundreds, between two waits.
+            self.assertGreater(int(counted[1]), 100_000)
 
     def test_goes_on_without_the_service(self):
         program = self.program("""

@@ -61,10 +61,11 @@ typedef struct gossamer_tensor {
 } gossamer_tensor;
 
 /* The program's own state beside the parameters (optimizers, batch statistics),
- * as bytes: saved with every checkpoint, and given to peers that join.  Called on
- * the program's thread within gossamer_wait(), gossamer_mix() or gossamer_close();
- * the round waits, and the other peers are answered meanwhile.  Both return 0, or
- * anything else if they fail.  `data` of save stays valid until the next call. */
+ * as bytes: saved with every checkpoint, and given to peers that join.  Called
+ * on the program's thread within gossamer_wait(), gossamer_mix() or
+ * gossamer_close(); the round waits, and the other peers are answered
+ * meanwhile.  Both return 0, or anything else if they fail.  `data` of save
+ * stays valid until the next call. */
 typedef struct gossamer_state {
   void* context;
   int (*save)(void* context, const void** data, size_t* size);
@@ -99,11 +100,14 @@ GOSSAMER_API size_t gossamer_size(const gossamer_peer* peer);
 /* Before gossamer_start(): the parameters lie at `parameters`, memory of the
  * program for gossamer_size() values, which outlives the peer. */
 GOSSAMER_API int gossamer_use_memory(gossamer_peer* peer, float* parameters);
-/* The same of memory of the GPU `device`, numbered as CUDA does in this process:
- * the parameters are mixed where they lie.  The program's work on them is done
- * before it calls gossamer_start() and gossamer_mix() (cudaStreamSynchronize).
- * GOSSAMER_INVALID: this build, this machine or the run's codec has no place for
- * them there, and they lie where they did. */
+/* The same of memory of the GPU `device`, numbered as CUDA does in this
+ * process: the parameters are mixed where they lie.  The program's work on them
+ * is done (cudaStreamSynchronize) before it calls gossamer_start() or
+ * gossamer_mix() or, once it leaves, gossamer_wait() or gossamer_close(); the
+ * runtime's is done when gossamer_wait() returns GOSSAMER_TURN or
+ * GOSSAMER_OVER.  These functions may make the GPU the calling thread's current
+ * one.  GOSSAMER_INVALID: this build, this machine or the run's codec has no
+ * place for them there, and they lie where they did. */
 GOSSAMER_API int gossamer_use_cuda_memory(gossamer_peer* peer,
                                           float* parameters, int device);
 /* Before gossamer_start(); `state` is copied. */

@@ -3,6 +3,7 @@
     import gossamer, torch
 
     fleet = gossamer.join("run.textproto", players={"G": G, "D": D})
+    torch.manual_seed(1000 + fleet.id)      # noise of its own
     for batch in fleet.shard(dataset, batch_size=64):
         ...                 # any losses, any optimizers
         opt_d.step(); opt_g.step()

@@ -73,6 +73,7 @@ def join(config: str | os.PathLike | None = None, *,
          replay: str | os.PathLike | None = None,
          leave_within: float | None = None,
          set: Iterable[str] = (),
+         device: str = "auto",
          buffers: str = "first",
          state: Mapping[str, Any] | None = None) -> "Fleet":
     """Joins a fleet with these players and waits for the first round.
@@ -87,6 +88,9 @@ def join(config: str | os.PathLike | None = None, *,
     id, listen, advertise, run_dir, certs, insecure, resume, replay,
       leave_within, set: as the options of gossamer-peer, which
       ``gossamer-peer --help`` explains.
+    device: where parameters on a GPU are mixed: "auto", on that GPU, which takes
+      the memory of several copies there, or "cpu", by a copy in the host's
+      memory.
     buffers: what becomes of the modules' buffers (batch statistics): "first", a
       peer that joins later begins with those of a member, and all are each
       peer's own from then on; "averaged", those of floats are mixed as
@@ -101,6 +105,8 @@ def join(config: str | os.PathLike | None = None, *,
     """
     if buffers not in ("first", "averaged", "local"):
         raise ValueError(f'buffers is "{buffers}"; take first, averaged or local')
+    if device not in ("auto", "cpu"):
+        raise ValueError(f'device is "{device}"; take auto or cpu')
     given = {name: str(value) for name, value in [
         ("--config", config), ("--topology", topology), ("--id", id),
         ("--listen", listen), ("--advertise", advertise), ("--run-dir", run_dir),
@@ -122,7 +128,8 @@ def join(config: str | os.PathLike | None = None, *,
         words = [word for option in options.items() for word in option]
         words += [word for change in changes for word in ("--set", change)]
         words += ["--insecure"] * insecure + ["--resume"] * resume
-        return Fleet(words, Players(players, buffers), buffers, state or {})
+        return Fleet(words, Players(players, buffers), device, buffers,
+                     state or {})
 
 
 class Fleet:
@@ -132,10 +139,12 @@ class Fleet:
     in good order, so that the others go on.
     """
 
-    def __init__(self, options, players, buffers, state):
+    def __init__(self, options, players, device, buffers, state):
         self._peer = None
         self._lock = threading.Lock()
         self._players = players
+        self._device = device
+        self._flat = torch.empty(0)
         self._buffers = buffers
         self._state = dict(state)
         self._over = False
@@ -166,7 +175,8 @@ class Fleet:
             _check(library.gossamer_set_state(self._peer,
                                               ctypes.byref(self._hooks)))
             self._settle()
-            _check(library.gossamer_start(self._peer))
+            with self._on_device():
+                _check(library.gossamer_start(self._peer))
             self._await_turn()
         except BaseException:
             self.close()
@@ -198,7 +208,8 @@ class Fleet:
             self._players.check()
             self._players.give()
             self._settle()
-            _check(library.gossamer_mix(self._peer))
+            with self._on_device():
+                _check(library.gossamer_mix(self._peer))
             self._waiting = True
             return self._await_turn()
         finally:
@@ -230,15 +241,19 @@ class Fleet:
             peer, self._peer = self._peer, None
             if peer is None:
                 return
-            if not self._over:
-                self._give_step()
-            while library.gossamer_wait(peer, _LOOK) in (_library.AGAIN,
-                                                         _library.STATE):
-                pass
-            if not self._over:
-                self._players.take()
-            library.gossamer_close(peer)
-            self._over = True
+            # The peer ends whatever torch says of the step that is given up.
+            try:
+                if not self._over:
+                    self._give_step()
+            finally:
+                while library.gossamer_wait(peer, _LOOK) in (_library.AGAIN,
+                                                             _library.STATE):
+                    pass
+                with self._on_device():
+                    library.gossamer_close(peer)
+                taken, self._over = self._over, True
+                if not taken:
+                    self._players.take()
 
     def __enter__(self) -> "Fleet":
         return self
@@ -282,8 +297,9 @@ class Fleet:
         the run is over.
 
         Peer i of the founders has the examples i - 1, i - 1 + peers, ...; one
-        that joins later shares those of peer (id - 1) modulo peers.  `loader`
-        goes to torch.utils.data.DataLoader.
+        that joins later shares those of peer (id - 1) modulo peers.  Their order
+        follows the run's seed; a peer that goes on from a checkpoint begins an
+        epoch of another order.  `loader` goes to torch.utils.data.DataLoader.
         """
         status = self._status()
         own = range((status.id - 1) % status.peers, len(dataset), status.peers)
@@ -291,7 +307,8 @@ class Fleet:
             raise ValueError(f"shard: {len(dataset)} examples are too few for "
                              f"{status.peers} peers")
         generator = torch.Generator()
-        generator.manual_seed(status.seed * 1_000_003 + status.id)
+        generator.manual_seed(status.seed * 1_000_003 + status.id +
+                              1_000_000_007 * (status.round - 1))
         return self.loop(torch.utils.data.DataLoader(
             torch.utils.data.Subset(dataset, own), batch_size=batch_size,
             shuffle=shuffle, generator=generator, **loader))
@@ -313,6 +330,8 @@ class Fleet:
         if vector.device.type == "cpu":
             _check(library.gossamer_use_memory(self._peer, vector.data_ptr()))
             return None
+        if self._device == "cpu":
+            return "device is cpu"
         code = library.gossamer_use_cuda_memory(
             self._peer, vector.data_ptr(), vector.device.index)
         return None if code == _library.OK else _library.error()
@@ -321,6 +340,13 @@ class Fleet:
         """What torch has been asked to do with the vector is done."""
         if self._flat.device.type == "cuda":
             torch.cuda.synchronize(self._flat.device)
+
+    def _on_device(self):
+        """The runtime makes the vector's device the thread's, which is the
+        program's to choose."""
+        if self._flat.device.type == "cuda":
+            return torch.cuda.device(self._flat.device)
+        return contextlib.nullcontext()
 
     def _alive(self, what):
         if self._peer is None:

@@ -42,7 +42,7 @@ def _path():
     """The library of this package, or that which GOSSAMER_LIBRARY names."""
     named = os.environ.get("GOSSAMER_LIBRARY")
     if named:
-        return named
+        return os.path.abspath(named)
     return str(pathlib.Path(__file__).parent / "lib" / "libgossamer.so")
 
 

@@ -47,15 +47,21 @@ class Entry:
         return self.name if kind == torch.float32 else f"{self.name} ({kind})"
 
 
+def _plain(name):
+    """As it was before torch.compile, which some peers may do without."""
+    return name.replace("_orig_mod.", "")
+
+
 def _named(player, owner, buffers):
     """The tensors of one player: of a module, a dictionary or pairs."""
     if isinstance(owner, torch.nn.Module):
         # A tensor under two names is there once, so that tied ones stay tied.
-        yield from owner.named_parameters()
+        for name, parameter in owner.named_parameters():
+            yield _plain(name), parameter
         if buffers == "averaged":
             for name, buffer in owner.named_buffers():
                 if buffer.is_floating_point():
-                    yield name, buffer
+                    yield _plain(name), buffer
         return
     pairs = owner.items() if isinstance(owner, dict) else owner
     for pair in pairs:
@@ -83,6 +89,12 @@ def _refuse(entry):
 def _part(vector, entry):
     end = entry.offset + entry.tensor.numel()
     return vector[entry.offset:end].view(entry.shape)
+
+
+def _window(vector, entry):
+    """The same memory as _part, as a tensor with a storage of its own: torch
+    saves whole storages, and one player's are not to bring all the others'."""
+    return torch.from_dlpack(_part(vector, entry))
 
 
 class Players:
@@ -145,9 +157,9 @@ class Players:
                     copied.setdefault(why, []).append(entry.whole_name)
                     continue
                 entry.home = self._home(t.device)
-                part = _part(entry.home, entry)
-                part.copy_(t)
-                t.data = part
+                window = _window(entry.home, entry)
+                window.copy_(t)
+                t.data = window
         self._copied = [e for e in self.entries if e.home is None]
         self._spans = [(mirror, *span) for mirror in self._mirrors.values()
                        for span in self._spans_of(mirror)]
@@ -248,5 +260,5 @@ class Players:
             if isinstance(owner, torch.nn.Module):
                 for name, buffer in owner.named_buffers():
                     if id(buffer) not in mixed:
-                        found[f"{player}.{name}"] = buffer
+                        found[f"{player}.{_plain(name)}"] = buffer
         return found

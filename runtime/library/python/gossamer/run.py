@@ -3,8 +3,8 @@
     python -m gossamer.run --peers 4 train.py --epochs 3
 
 Starts a topology service and as many copies of the program, each of which joins
-with gossamer.join(players=...).  The first Ctrl-C stops the fleet at a round
-that all agree on; a second one ends it at once.
+with gossamer.join(players=...).  GOSSAMER_RANK numbers them, from 0.  The first
+Ctrl-C stops the fleet at a round that all agree on; a second one ends it at once.
 """
 
 import argparse
@@ -140,6 +140,7 @@ class Fleet:
         for number in range(1, peers + 1):
             environment = dict(
                 os.environ, PYTHONUNBUFFERED="1",
+                GOSSAMER_RANK=str(number - 1),
                 GOSSAMER_OPTIONS=json.dumps({**options, "--id": str(number)}))
             # All programs together have as many threads as there are processors.
             environment.setdefault(
@@ -153,6 +154,8 @@ class Fleet:
                                        daemon=True)
             printer.start()
             self._printers.append(printer)
+        print(f"gossamer.run: {peers} peers; to look at them: gossamer status "
+              f"--topology {self._address}", file=sys.stderr)
         return None
 
     def _print(self, number, child):
