@@ -45,13 +45,13 @@ TEST(LateCopy, BringsTheFloatsOfACheckpointThatItIsGiven) {
     v.Floats("x", x);
     v.Floats("optimizer.m", m);
   };
-  Checkpoint spare = *TakeCheckpoint({.round = 1}, visit);
+  Checkpoint spare = *TakeCheckpoint({.run_id = "r", .round = 1}, visit);
   spare.floats["gone"] = {9};
   const float* const memory = spare.floats["optimizer.m"].data();
   m = {6, 7};
   LateCopy copy;
   const Checkpoint taken =
-      *TakeCheckpoint({.round = 2}, visit, std::move(spare),
+      *TakeCheckpoint({.run_id = "r", .round = 2}, visit, std::move(spare),
                       {.prefix = "optimizer.", .copy = &copy});
   EXPECT_EQ(taken.floats.at("optimizer.m"), (std::vector<float>{4, 5}));
   x = {0, 0, 0};
