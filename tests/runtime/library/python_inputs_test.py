@@ -29,6 +29,8 @@ class PythonInputsTest(FleetTest):
                     print(what, "was taken")
             refused("name", lambda: gossamer.join(players={"x" * 65: G}),
                     ValueError)
+            refused("device", lambda: gossamer.join(players={"G": G},
+                                                    device="cuda"), ValueError)
             fleet = gossamer.join(players={"G": G, "D": D})
             def mix(): fleet.mix()
             G.weight.data[1, 2] = float("nan")
@@ -89,6 +91,7 @@ class PythonInputsTest(FleetTest):
             """, "wrong", "--peers", "2", "--set", "rounds=20", "--set",
             "mixing.overlap_steps=0")
         for line in [r"name ValueError x{65}.weight: the player's name has 65",
+                     r'device ValueError device is "cuda"',
                      r"nan PlayersError mix: G.weight has the value nan at index 6",
                      r"replaced PlayersError G.bias was replaced",
                      r"moved PlayersError G.bias was replaced",
