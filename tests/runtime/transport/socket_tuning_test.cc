@@ -105,7 +105,7 @@ TEST(CongestionChooser, BbrWhereALongLinkLosesPackets) {
   EXPECT_EQ(look(lossy, kSecond, 2), "cubic");
   EXPECT_EQ(look(lossy, kSecond, 1), "bbr");
   // It stays as long as a minute brings a loss.
-  EXPECT_EQ(look(lossy, CongestionChooser::kForgets, 0), "bbr");
+  EXPECT_EQ(look(lossy, CongestionChooser::kForgets - kSecond, 0), "bbr");
   EXPECT_EQ(look(lossy, CongestionChooser::kForgets, 1), "bbr");
   EXPECT_EQ(look(lossy, CongestionChooser::kForgets + 1, 0), "cubic");
 
