@@ -1,9 +1,9 @@
 // The checkpoints of a peer: taken at a round's boundary, saved once its edges
 // have sealed their records, and gone on from as a first view begins.
 //
-// Taking copies the state, of which the host's copy of the optimizer's vectors
-// is made during the next gradient.  The files are written by an engine of
-// their own, so no round waits for a disk.
+// Taking copies the state; on the host, the optimizer's vectors are copied
+// during the next gradient.  The files are written by an engine of their own,
+// so no round waits for a disk.
 //
 // Knows nothing of views beyond where one begins, or of what a state is made
 // of.
@@ -75,10 +75,9 @@ class Checkpointer {
                                        std::function<bool()> out_of_time);
 
  private:
-  // A thread that copies the rest holds all of it.
   struct Taken {
     Checkpoint checkpoint;
-    LateCopy rest;
+    LateCopy rest;  // into it: threads that copy hold both
   };
   // The one that is being written.
   struct Writing {

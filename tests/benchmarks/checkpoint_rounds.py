@@ -13,13 +13,14 @@ v1), so it needs root.
 
 import argparse
 import contextlib
-import datetime
 import json
 import os
 import pathlib
 import statistics
 import subprocess
 import tempfile
+
+import run_log
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 GROUP = pathlib.Path("/sys/fs/cgroup/blkio/gossamer-checkpoint-rounds")
@@ -38,17 +39,11 @@ def slow_disk(folder, megabytes):
         GROUP.rmdir()
 
 
-def lines(path):
-    with open(path, encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
-
-
 def measure(peer, every):
-    ends = [datetime.datetime.fromisoformat(
-        r["finished"].replace("Z", "+00:00")) for r in
-        lines(peer / "metrics.jsonl")]
-    seconds = [(b - a).total_seconds() for a, b in zip(ends, ends[1:])]
-    kinds = [e["kind"] for e in lines(peer / "events.jsonl")]
+    ends = list(run_log.round_ends(peer).values())
+    seconds = [b - a for a, b in zip(ends, ends[1:])]
+    with open(peer / "events.jsonl", encoding="utf-8") as lines:
+        kinds = [json.loads(line)["kind"] for line in lines]
     median = statistics.median(seconds)
     # Rounds before the first checkpoint meet, and settle overlap.
     longest = max(seconds[every - 1:])

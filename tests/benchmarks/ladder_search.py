@@ -13,13 +13,14 @@ deploy/lab/ladder.sh.
 """
 
 import argparse
-import datetime
 import itertools
 import json
 import os
 import pathlib
 import subprocess
 import tempfile
+
+import run_log
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 RUNGS = "lan,zone,region,ocean,world,home"
@@ -46,17 +47,7 @@ def rate(program, options, rung, codec, overlap):
                               stderr=subprocess.STDOUT)
         if done.returncode != 0:
             raise SystemExit(done.stdout)
-        slowest = float("inf")
-        for log in out.glob("peer-*/metrics.jsonl"):
-            with open(log, encoding="utf-8") as lines:
-                rounds = [json.loads(line) for line in lines]
-            ends = [datetime.datetime.fromisoformat(
-                r["finished"].replace("Z", "+00:00")) for r in rounds]
-            half = len(ends) // 2
-            made = rounds[-1]["round"] - rounds[half]["round"]
-            seconds = (ends[-1] - ends[half]).total_seconds()
-            slowest = min(slowest, made / seconds)
-        return slowest
+        return run_log.slowest_rate(out)
 
 
 def main():

@@ -11,12 +11,13 @@ and overlap.  Needs root, as gossamer lab does, and the machine for itself.
 """
 
 import argparse
-import datetime
 import json
 import os
 import pathlib
 import subprocess
 import tempfile
+
+import run_log
 
 CONFIG = """
 name: "uplink"
@@ -48,16 +49,7 @@ def rate(options, network, codec="auto", overlap="auto"):
             text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if done.returncode != 0:
             raise SystemExit(done.stdout)
-        slowest = float("inf")
-        for log in (pathlib.Path(folder) / "uplink").glob(
-                "peer-*/metrics.jsonl"):
-            with open(log, encoding="utf-8") as lines:
-                ends = {r["round"]: datetime.datetime.fromisoformat(
-                    r["finished"].replace("Z", "+00:00"))
-                    for r in map(json.loads, lines)}
-            seconds = (ends[options.rounds] - ends[20]).total_seconds()
-            slowest = min(slowest, (options.rounds - 20) / seconds)
-        return slowest
+        return run_log.slowest_rate(pathlib.Path(folder) / "uplink", first=20)
 
 
 def main():

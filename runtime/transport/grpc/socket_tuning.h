@@ -30,8 +30,8 @@ TcpSettings ReadTcpSettings();
 // The options to set; empty and 0 leave the kernel's own.
 struct SocketTuning {
   std::string congestion;
-  bool adapts = false;  // SocketCongestion goes on choosing,
-  bool pauses = false;  // by pauses, too
+  bool adapts = false;  // SocketCongestion goes on choosing
+  bool pauses = false;  // it minds pauses, and not losses alone
   int send_buffer = 0;
   int receive_buffer = 0;
 };
