@@ -231,6 +231,23 @@ void PeerProcess::PrepareNccl() {
   transport_.Prepare(registration_.client()->view());
 }
 
+// A centralized fleet cannot go on with one member's state of before.
+absl::StatusOr<std::shared_ptr<const ToldView>> PeerProcess::FindLastView() {
+  if (IsCentralized(options_.config)) return nullptr;
+  const std::string path = LastViewPath(PeerFolder(options_.run_dir, {id_}));
+  absl::StatusOr<std::shared_ptr<const ToldView>> told =
+      ReadLastView(SystemFileOps(), path, options_.config.name(), PeerId{id_});
+  if (told.ok() && *told != nullptr && options_.certificates != nullptr) {
+    GOSSAMER_RETURN_IF_ERROR(
+        CheckView(*options_.certificates, (*told)->message));
+  }
+  return told;
+}
+
+void PeerProcess::KeepView() {
+  if (last_view_) last_view_->Keep(registration_.client()->told());
+}
+
 TopologyClientOptions PeerProcess::ClientOptions() const {
   TopologyClientOptions o;
   o.service = options_.topology;
@@ -271,6 +288,13 @@ Task<absl::Status> PeerProcess::Register() {
         [this](const std::string& line) { reports_.Log(line); });
     GOSSAMER_CO_RETURN_IF_ERROR(rounds.status());
     options.checkpoint_rounds = *std::move(rounds);
+    auto last = FindLastView();
+    if (last.ok()) {
+      options.last_view = *std::move(last);
+    } else {
+      // The service has a newer one, as soon as it answers.
+      reports_.Log(absl::StrCat("not gone on by: ", last.status().message()));
+    }
   }
   const absl::StatusOr<PeerSpec> spec = PeerSpecOf(options_.config);
   GOSSAMER_CO_RETURN_IF_ERROR(spec.status());
@@ -279,9 +303,11 @@ Task<absl::Status> PeerProcess::Register() {
   std::unique_ptr<TopologyCalls> calls = MakeGrpcTopologyCalls(
       options_.topology, &loop_, options_.certificates, kCallLimit,
       MaxAnswerBytes(kMostGrowth * static_cast<int>(options_.config.peers())));
-  Task<absl::Status> registered =
-      registration_.Run(std::move(options), std::move(calls),
-                        spec->liveness_limit, [this] { PrepareNccl(); });
+  Task<absl::Status> registered = registration_.Run(
+      std::move(options), std::move(calls), spec->liveness_limit, [this] {
+        PrepareNccl();
+        KeepView();
+      });
   GOSSAMER_CO_RETURN_IF_ERROR(co_await registered.result());
   if (!registration_.registered()) co_return absl::OkStatus();
   const bool assigned = id_ == 0;
@@ -302,6 +328,15 @@ absl::Status PeerProcess::OpenFolder(const std::string& folder) {
   const auto limit = static_cast<LogLimit>(1e6 * options_.log_limit);
   const auto log = [this](const std::string& line) { reports_.Log(line); };
   GOSSAMER_RETURN_IF_ERROR(reports_.Open(folder, limit));
+  if (!IsCentralized(options_.config)) {
+    last_view_ = std::make_unique<LastView>(
+        SystemFileOps(), LastViewPath(folder), &disk_,
+        [log](const absl::Status& why) {
+          log(absl::StrCat("the view was not kept: ", why.message()));
+        });
+    // One may have come before there was a folder.
+    KeepView();
+  }
   trust_.ReportAgain();
   GOSSAMER_ASSIGN_OR_RETURN(decisions_,
                             OpenDecisions({.folder = folder,
@@ -373,7 +408,9 @@ absl::Status PeerProcess::MakePeer() {
 Task<absl::Status> PeerProcess::Main() {
   Task<absl::Status> registered = Register();
   GOSSAMER_CO_RETURN_IF_ERROR(co_await registered.result());
-  if (!registration_.registered()) co_return absl::OkStatus();
+  if (!registration_.registered() && !registration_.may_go_on()) {
+    co_return absl::OkStatus();
+  }
   Task<absl::Status> trained = Train();
   const absl::Status status = co_await trained.result();
   GOSSAMER_CO_RETURN_IF_ERROR(registration_.refused());

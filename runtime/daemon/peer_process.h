@@ -21,6 +21,7 @@
 #include "runtime/base/task.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/daemon/decisions_file.h"
+#include "runtime/daemon/last_view.h"
 #include "runtime/daemon/process_reports.h"
 #include "runtime/daemon/process_transport.h"
 #include "runtime/daemon/service_registration.h"
@@ -95,6 +96,8 @@ class PeerProcess {
   absl::Status Listen();
   void PrepareNccl();
   TopologyClientOptions ClientOptions() const;
+  absl::StatusOr<std::shared_ptr<const ToldView>> FindLastView();
+  void KeepView();
   absl::Status OpenFolder(const std::string& folder);
   absl::Status MakePeer();
 
@@ -114,6 +117,7 @@ class PeerProcess {
   ThreadCompute disk_, scores_;
   VotingFiles voting_;
   DecisionsFile decisions_;
+  std::unique_ptr<LastView> last_view_;  // null: its kind of run keeps none
   ServiceRegistration registration_;
   ProcessTransport transport_;
   std::unique_ptr<Peer> peer_;

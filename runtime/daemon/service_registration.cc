@@ -74,11 +74,20 @@ Task<absl::Status> ServiceRegistration::Run(
   if (stop_requested_) client_->RequestStop();
   client_->Start();
   co_await waiter_->Until(
-      [this] { return registered() || !refused_.ok() || to_end_; },
+      [this] {
+        return registered() || may_go_on() || !refused_.ok() || to_end_;
+      },
       loop_->Now() + patience);
   if (!refused_.ok()) co_return refused_;
   if (!registered() && to_end_) {
     reports_->Log("ended before the topology service had answered");
+    co_return absl::OkStatus();
+  }
+  if (may_go_on()) {
+    reports_->Log(absl::StrCat("no answer from the topology service at ",
+                               service, "; asking the members of view ",
+                               client_->last_view()->epoch,
+                               " whether they train"));
     co_return absl::OkStatus();
   }
   if (!registered()) {

@@ -32,10 +32,11 @@ class ServiceRegistration {
   ServiceRegistration(const ServiceRegistration&) = delete;
   ServiceRegistration& operator=(const ServiceRegistration&) = delete;
 
-  // Makes the client and waits until the service has registered it, `patience`
-  // at most.  `on_change` runs whenever the view or anything else of the
-  // membership may have changed.  OK without registered(): the process was
-  // asked to end first.  Else kUnavailable without an answer, or refused().
+  // Makes the client and waits until the service has registered it or it may
+  // go on without, `patience` at most.  `on_change` runs whenever the view or
+  // anything else of the membership may have changed.  OK without either: the
+  // process was asked to end first.  Else kUnavailable without an answer, or
+  // refused().
   // Once.
   Task<absl::Status> Run(TopologyClientOptions options,
                          std::unique_ptr<TopologyCalls> calls,
@@ -47,6 +48,8 @@ class ServiceRegistration {
   // Null before Run and after Close.
   TopologyClient* client() const { return client_.get(); }
   bool registered() const { return client_ && client_->registered() != 0; }
+  // It is not, and there is a view to go on by if others do.
+  bool may_go_on() const { return client_ && client_->last_view() != nullptr; }
   // Whether the view has this peer; false before there is one.
   bool HasMember(PeerId peer) const {
     return client_ && client_->view().RankOf(peer);

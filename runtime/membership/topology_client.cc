@@ -81,7 +81,29 @@ TopologyClient::~TopologyClient() {
 void TopologyClient::Start() {
   if (phase_ != Phase::kIdle) return;
   phase_ = Phase::kRegistering;
+  started_ = loop_->Now();
   Send();
+}
+
+std::shared_ptr<const View> TopologyClient::last_view() const {
+  const bool unanswered =
+      phase_ == Phase::kRegistering && expected_ == 0 && told_->view.epoch == 0;
+  const std::shared_ptr<const ToldView>& last = options_.last_view;
+  if (!unanswered || last == nullptr || options_.checkpoint_rounds.empty() ||
+      loop_->Now() < started_ + options_.lone_after) {
+    return nullptr;
+  }
+  return {last, &last->view};
+}
+
+void TopologyClient::GoOnByLastView() {
+  if (last_view() == nullptr) return;
+  auto told = std::make_shared<ToldView>(*options_.last_view);
+  told->view.resume_round = options_.checkpoint_rounds.back();
+  told_ = by_last_view_ = std::move(told);
+  trained_ = true;
+  options_.checkpoint_rounds.clear();
+  observers_.Notify();
 }
 
 void TopologyClient::Rejoin(bool trained) {
@@ -375,6 +397,7 @@ void TopologyClient::Retry(const absl::Status& why) {
       RngKey(options_.boot_id).Fold("retry").Uniform(failures_++);
   send_again_ = false;
   SendAt(loop_->Now() + full * (0.5 + 0.5 * jitter));
+  if (last_view() != nullptr) observers_.Notify();
 }
 
 void TopologyClient::SetReachable(const absl::Status& status) {

@@ -57,6 +57,12 @@ struct TopologyClientOptions {
   uint64_t configuration_hash = 0;
   bool auto_overlap = false;  // Registration::auto_overlap
   std::vector<uint64_t> checkpoint_rounds;
+  // The view that the process before this one was told last, to go on by if the
+  // service does not answer; null: none.  Of no use without checkpoint rounds.
+  std::shared_ptr<const ToldView> last_view = nullptr;
+  // The time without any answer after which that may be.  Another instance of
+  // the service takes over sooner.
+  absl::Duration lone_after = absl::Seconds(10);
   // The counts of this process's events that heartbeats report; outlives the
   // client.  Null: none.
   const EventTally* events = nullptr;
@@ -110,6 +116,8 @@ class TopologyClient final : public Membership {
   std::shared_ptr<const View> SharedView() const override {
     return {told_, &told_->view};
   }
+  // The same with what a later process needs to go on by it.
+  const std::shared_ptr<const ToldView>& told() const { return told_; }
   std::optional<uint64_t> fleet_round() const override { return fleet_round_; }
   std::optional<uint64_t> second_round() const override {
     return second_round_;
@@ -121,6 +129,9 @@ class TopologyClient final : public Membership {
   bool outside() const override { return outside_; }
   void Rejoin(bool trained) override;
   bool RenewIncarnation() override;
+  std::shared_ptr<const View> last_view() const override;
+  void GoOnByLastView() override;
+  bool by_last_view() const override { return by_last_view_ == told_; }
   void RequestLeave() override;
   bool first_named() const override { return first_named_; }
   std::vector<Member> donors() const override { return donors_; }
@@ -186,6 +197,7 @@ class TopologyClient final : public Membership {
   EventLoop::Callback on_finished_;
 
   Phase phase_ = Phase::kIdle;
+  absl::Time started_;
   bool in_flight_ = false;
   bool send_again_ = false;  // something changed while a call was in flight
   EventLoop::TimerId timer_{};
@@ -196,6 +208,7 @@ class TopologyClient final : public Membership {
 
   std::shared_ptr<const ToldView> told_ = std::make_shared<const ToldView>();
   bool takes_changes_ = true;  // else views come whole
+  std::shared_ptr<const ToldView> by_last_view_;
   std::optional<uint64_t> fleet_round_, second_round_;
   std::optional<double> fleet_busy_;
   StopState stop_;

@@ -56,7 +56,7 @@ std::optional<LinkProber::Head> LinkProber::Decode(const Payload& payload) {
   }
   const auto kind = Get<uint32_t>(in, 4);
   const auto nanos = Get<int64_t>(in, 24);
-  if (kind > static_cast<uint32_t>(Kind::kAnswer) || nanos < 0) {
+  if (kind > static_cast<uint32_t>(Kind::kRound) || nanos < 0) {
     return std::nullopt;
   }
   return Head{.kind = static_cast<Kind>(kind),
@@ -124,6 +124,14 @@ void LinkProber::OnAnswer(PeerId witness, PeerId target) {
   if (answered > 0) on_answer_(target);
 }
 
+void LinkProber::AskRound(PeerId peer, uint64_t generation, uint64_t epoch) {
+  if (SendHead(peer, {.kind = Kind::kAskRound,
+                      .number = epoch,
+                      .transit = {.bytes = generation, .took = {}}})) {
+    asked_rounds_.insert(peer);
+  }
+}
+
 void LinkProber::Measure(PeerId peer, Done done) {
   End();
   peer_ = peer;
@@ -169,6 +177,17 @@ void LinkProber::OnFrame(PeerId peer, const Frame& frame) {
       return;
     case Kind::kAnswer:
       OnAnswer(peer, PeerId{head->number});
+      return;
+    case Kind::kAskRound:
+      if (const uint64_t round =
+              round_of_(peer, head->transit.bytes, head->number)) {
+        SendHead(peer, {.kind = Kind::kRound, .number = round});
+      }
+      return;
+    case Kind::kRound:
+      if (head->number != 0 && asked_rounds_.contains(peer)) {
+        on_round_(peer, head->number);
+      }
       return;
     case Kind::kPong:
       // A pong answers whoever asked about this peer, whichever ping it belongs

@@ -1,7 +1,7 @@
-// Asks for a sign of life of another peer, straight or through a third one, and
-// measures how far and how wide the way to it is, measured while both train:
-// small frames there and back, then large ones whose receiver says how fast
-// they came.
+// Asks for a sign of life of another peer, straight or through a third one, or
+// for the round that it trains, and measures how far and how wide the way to it
+// is, measured while both train: small frames there and back, then large ones
+// whose receiver says how fast they came.
 //
 // Knows nothing of connections, channels or of why somebody wants to know.
 
@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -50,6 +51,20 @@ class LinkProber {
   void SetOnAnswer(std::function<void(PeerId target)> on_answer) {
     on_answer_ = std::move(on_answer);
   }
+  // Asks `peer` for the round that it trains.  It answers only if it trains by
+  // the view (generation, epoch), and that view has this peer.
+  void AskRound(PeerId peer, uint64_t generation, uint64_t epoch);
+  // Hears the answers of those that were asked, and of nobody else.
+  void SetOnRound(std::function<void(PeerId peer, uint64_t round)> on_round) {
+    on_round_ = std::move(on_round);
+  }
+  // Others are answered with what `round_of` returns: the round that is trained
+  // by that view with `asker` in it, or 0 for no answer.
+  void SetRoundOf(
+      std::function<uint64_t(PeerId asker, uint64_t generation, uint64_t epoch)>
+          round_of) {
+    round_of_ = std::move(round_of);
+  }
   // Calls `done` once, with nullopt if the other did not answer enough within
   // kLimit.  One at a time: another one ends the one before.
   void Measure(PeerId peer, Done done);
@@ -58,11 +73,22 @@ class LinkProber {
   void OnFrame(PeerId peer, const Frame& frame);
 
  private:
-  // kAsk and kAnswer are dropped by peers that know only the others.
-  enum class Kind : uint32_t { kPing, kPong, kLoad, kLoaded, kAsk, kAnswer };
+  // A peer of an earlier release drops the kinds that it does not know.
+  enum class Kind : uint32_t {
+    kPing,
+    kPong,
+    kLoad,
+    kLoaded,
+    kAsk,
+    kAnswer,
+    kAskRound,
+    kRound,
+  };
   struct Head {
     Kind kind = Kind::kPing;
-    uint64_t number = 0;   // of kAsk and kAnswer: the target
+    // Of kAsk and kAnswer the target; of kAskRound the view's epoch, with its
+    // generation in transit.bytes; of kRound the round.
+    uint64_t number = 0;
     Transit transit = {};  // of kLoaded: how the load came in
   };
   // A question whether `target` answers, asked by `other` or of `other`.
@@ -88,6 +114,10 @@ class LinkProber {
   EventLoop* const loop_;
   const Send send_;
   std::function<void(PeerId)> on_answer_ = [](PeerId) {};
+  std::function<void(PeerId, uint64_t)> on_round_ = [](PeerId, uint64_t) {};
+  std::function<uint64_t(PeerId, uint64_t, uint64_t)> round_of_ =
+      [](PeerId, uint64_t, uint64_t) { return uint64_t{0}; };
+  std::set<PeerId> asked_rounds_;
   std::vector<Errand> asked_;     // of others
   std::vector<Errand> promised_;  // to others
   // The measurement under way.

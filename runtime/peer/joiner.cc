@@ -1,5 +1,6 @@
 #include "runtime/peer/joiner.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -39,9 +40,11 @@ Task<absl::Status> Joiner::Join() {
         [this, m] {
           // Donors are of interest once: with borrowed parameters the peer only
           // waits to be admitted.
-          return Answered() || (!borrowed_ && !m->donors().empty());
+          if (Answered() || (!borrowed_ && !m->donors().empty())) return true;
+          parts_.lone->Tick();
+          return parts_.lone->round().has_value();
         },
-        limit);
+        limit, [this] { return parts_.lone->next_tick(); });
     if (parts_.lifecycle->out_of_time()) {
       co_return parts_.lifecycle->EndRounds(Lifecycle::Outcome::kLeft);
     }
@@ -57,6 +60,14 @@ Task<absl::Status> Joiner::Join() {
       continue;
     }
     GOSSAMER_CO_RETURN_IF_ERROR(m->refused());
+    if (parts_.lone->round()) {
+      Task<absl::Status> gone_on = GoOnAlone();
+      GOSSAMER_CO_RETURN_IF_ERROR(co_await gone_on.result());
+      if (parts_.lifecycle->state() == Lifecycle::State::kTraining) {
+        co_return absl::OkStatus();
+      }
+      continue;
+    }
     if (m->stop().committed) {
       // The others have ended without this peer.
       co_return parts_.lifecycle->EndRounds(Lifecycle::Outcome::kStopped);
@@ -110,6 +121,30 @@ Task<absl::Status> Joiner::TakeUp() {
   GOSSAMER_CO_RETURN_IF_ERROR(
       parts_.lifecycle->Apply(Lifecycle::Event::kAdmitted));
   co_return parts_.views->Adopt(resumed->edges);
+}
+
+// The service does not answer, and members of the view of before train by it:
+// they wait for this peer, or have been going on without it.
+Task<absl::Status> Joiner::GoOnAlone() {
+  const uint64_t theirs = *parts_.lone->round();
+  parts_.membership->GoOnByLastView();
+  Task<absl::Status> taken = TakeUp();
+  GOSSAMER_CO_RETURN_IF_ERROR(co_await taken.result());
+  if (parts_.lifecycle->state() != Lifecycle::State::kTraining) {
+    co_return absl::OkStatus();
+  }
+  // No log repeats what others did meanwhile.
+  parts_.decisions->NoteMembers(parts_.state->round());
+  // The rounds between would be trained alone, while the others wait.
+  parts_.state->set_round(std::max(parts_.state->round(), theirs));
+  parts_.reporter->Report(
+      "lone_return",
+      absl::StrFormat("the topology service does not answer, members of view "
+                      "%d are in round %d: this peer goes on there from its "
+                      "checkpoint of round %d",
+                      parts_.views->view().epoch, theirs,
+                      parts_.views->view().resume_round));
+  co_return absl::OkStatus();
 }
 
 // The state comes from members, as the middle of theirs, and is waited for

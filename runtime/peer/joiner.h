@@ -15,6 +15,7 @@
 #include "runtime/peer/checkpointer.h"
 #include "runtime/peer/health.h"
 #include "runtime/peer/lifecycle.h"
+#include "runtime/peer/lone_return.h"
 #include "runtime/peer/peer_spec.h"
 #include "runtime/peer/reporter.h"
 #include "runtime/peer/state_sharing.h"
@@ -38,6 +39,7 @@ class Joiner {
     Health* health = nullptr;
     Checkpointer* checkpointer = nullptr;
     StateSharing* sharing = nullptr;
+    LoneReturn* lone = nullptr;
     Reporter* reporter = nullptr;
     // All that is under way with others is given up.
     std::function<void()> give_up_edges;
@@ -61,6 +63,7 @@ class Joiner {
 
  private:
   Task<absl::Status> TakeUp();
+  Task<absl::Status> GoOnAlone();
   Task<absl::Status> Collect();
   absl::Status BeginIncarnation();
   bool Answered() const;

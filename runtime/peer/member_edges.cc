@@ -193,11 +193,11 @@ absl::Status MemberEdges::ConnectSaved(const View& view,
 // rounds that this one does not take part in.  This one does not know which
 // they are, so it says hello to everybody.  The same holds of a view that named
 // this incarnation and that it did not begin by.
-absl::Status MemberEdges::SayHello(const View& view) {
+absl::Status MemberEdges::SayHello(const View& view, bool under_way) {
   // All members of a first view begin at one round, and so do those of a
   // resumed run: nobody remembers an earlier incarnation.
   const bool together =
-      view.from_round <= std::max<uint64_t>(view.resume_round, 1);
+      !under_way && view.from_round <= std::max<uint64_t>(view.resume_round, 1);
   if (together || SeededBug("greet-nobody")) return absl::OkStatus();
   std::vector<Member> others = view.members;
   for (const Departure& d : view.departures) {

@@ -50,8 +50,9 @@ class MemberEdges {
   // `saved`.
   absl::Status Connect(std::shared_ptr<const View> in_use,
                        const MixingSchedule& schedule, const SavedEdges& saved);
-  // The view is the first of an incarnation that begins in a fleet under way.
-  absl::Status SayHello(const View& view);
+  // The view is the first of an incarnation that may begin in a fleet under
+  // way; `under_way`: it does.
+  absl::Status SayHello(const View& view, bool under_way);
   // The incarnation is over.
   void Forget() { known_ = std::make_shared<const View>(); }
 

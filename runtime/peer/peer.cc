@@ -76,6 +76,11 @@ Peer::Peer(PeerSpec spec, Parts parts)
                 .in_fleet = [this] { return views_.in_fleet(); },
                 .has_edge =
                     [this](PeerId peer) { return neighborhood_.Has(peer); }}),
+      lone_(spec_.self, {.loop = parts_.loop,
+                         .transport = parts_.transport,
+                         .prober = &prober_,
+                         .membership = parts_.membership,
+                         .make_schedule = parts_.make_schedule}),
       measurer_(parts_.loop, parts_.transport, parts_.membership, &prober_,
                 [this](PeerId peer) {
                   return spec_.centralized() || neighborhood_.Has(peer) ||
@@ -132,6 +137,7 @@ Peer::Peer(PeerSpec spec, Parts parts)
                       .health = &health_,
                       .checkpointer = &checkpointer_,
                       .sharing = &sharing_,
+                      .lone = &lone_,
                       .reporter = &reporter_,
                       .give_up_edges = [this] { ForgetIncarnation(); }}),
       drain_(spec_, {.loop = parts_.loop,
@@ -162,6 +168,15 @@ Peer::Peer(PeerSpec spec, Parts parts)
   // that are constructed later may be captured by earlier ones.
   neighborhood_.SetDecisions(&decisions_);
   ListenToNeighborhood();
+  prober_.SetRoundOf(
+      [this](PeerId asker, uint64_t generation, uint64_t epoch) -> uint64_t {
+        const View& view = parts_.membership->view();
+        const bool same = view.generation == generation && view.epoch == epoch;
+        return lifecycle_.state() == Lifecycle::State::kTraining && same &&
+                       view.RankOf(asker)
+                   ? state_.round()
+                   : 0;
+      });
   parts_.membership->Observe(this, [this] {
     // The trainer notes the answer first: the fleet's rounds in it are as old
     // as this moment, and the next round is bounded by them (PROTOCOL.md 11).

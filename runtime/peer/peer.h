@@ -36,6 +36,7 @@
 #include "runtime/peer/joiner.h"
 #include "runtime/peer/lifecycle.h"
 #include "runtime/peer/link_measurer.h"
+#include "runtime/peer/lone_return.h"
 #include "runtime/peer/member_edges.h"
 #include "runtime/peer/neighbor_watch.h"
 #include "runtime/peer/peer_spec.h"
@@ -145,6 +146,7 @@ class Peer {
   Neighborhood neighborhood_;
   LinkProber prober_;
   StateSharing sharing_;
+  LoneReturn lone_;
   LinkMeasurer measurer_;
   NeighborWatch watch_;
   MemberEdges edges_;

@@ -311,6 +311,30 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(fleet.wait(), [0, 0, 0])
         self.assertEqual(len({fleet.round_of(k) for k in (1, 2, 3)}), 1)
 
+    def test_a_peer_goes_on_by_its_last_view_without_the_service(self):
+        fleet = self.fleet(rounds=1000000, locked=True,
+                           mixing='deadline: "none" } checkpoint { every: 50')
+        fleet.start()
+        wait_for(lambda: fleet.round_of(1) > 100)
+        fleet.service.kill()
+        fleet.service.wait()
+        # The smaller id dials, so peer 1 is found at another port, too.
+        fleet.processes[1].kill()
+        fleet.processes[1].wait()
+        fleet.start_peer(1, "--resume")
+        wait_for(lambda: fleet.told(1, "lone_return") == 1)
+        before = fleet.round_of(2)
+        wait_for(lambda: min(fleet.round_of(k) for k in (1, 2, 3)) >
+                 before + 100)
+        fleet.start_service(fleet.port)
+        wait_for(lambda: self.standing(fleet, 1) == "member")
+        before = fleet.round_of(2)
+        wait_for(lambda: min(fleet.round_of(k) for k in (1, 2, 3)) >
+                 before + 100)
+        fleet.processes[1].send_signal(signal.SIGINT)
+        self.assertEqual(fleet.wait(), [0, 0, 0])
+        self.assertEqual(len({fleet.round_of(k) for k in (1, 2, 3)}), 1)
+
     def test_killed_peer_does_not_stop_the_others(self):
         fleet = self.fleet(rounds=3000, peers=4, mixing='deadline: "100ms"')
         fleet.start()
@@ -513,7 +537,8 @@ class ProcessTest(unittest.TestCase):
 
     def status(self, fleet):
         done = run(program("gossamer"), "status", "--topology",
-                   f"127.0.0.1:{fleet.port}", "--json")
+                   f"127.0.0.1:{fleet.port}", "--json",
+                   *fleet.door("operator"))
         return json.loads(done.stdout) if done.returncode == 0 else {}
 
     def standing(self, fleet, k):

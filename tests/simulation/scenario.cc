@@ -195,16 +195,36 @@ void DrawSickness(Scenario& s, Draws d) {
   if (d.Chance(0.15)) s.swarm.spoil_rate = d.Between(0.0005, 0.005);
 }
 
+// A fleet without faults of links.
+Swarm CalmLinks(const Scenario& s) {
+  Swarm f;
+  f.links.break_rate = f.links.stall_rate = f.links.freeze_rate = 0;
+  f.links.interval = s.interval();
+  return f;
+}
+
 // A fleet whose only disturbance is members that come and go in good order.
 void DrawPoliteness(Scenario& s, Draws d) {
   if (!d.Chance(0.05)) return;
   s.polite = true;
   s.slowness = 1;
-  s.swarm = {};
-  s.swarm.links.break_rate = s.swarm.links.stall_rate = 0;
-  s.swarm.links.freeze_rate = 0;
-  s.swarm.links.interval = s.interval();
+  s.swarm = CalmLinks(s);
   s.swarm.leave_rate = d.Between(0.005, 0.02);
+}
+
+// A service that is away for long while now and then a peer dies and comes back
+// to the address that it had.  Otherwise too few peers would train meanwhile.
+void DrawLoneReturns(Scenario& s, Draws d) {
+  if (s.polite || !d.Chance(0.1)) return;
+  const double power_loss = s.swarm.power_loss, new_disk = s.swarm.new_disk;
+  s.swarm = CalmLinks(s);
+  s.swarm.power_loss = power_loss;
+  s.swarm.new_disk = new_disk;
+  s.swarm.service_crash_rate = d.Between(0.05, 0.2);
+  s.swarm.longest_service_downtime = 200;
+  s.swarm.crash_rate = d.Between(0.04, 0.12) / s.peers;
+  s.swarm.longest_downtime = d.Int(1, 10);
+  s.checkpoint_every = static_cast<uint64_t>(d.Int(3, 8));
 }
 
 // Members that join and leave.
@@ -368,6 +388,7 @@ Scenario DrawScenario(uint64_t seed, bool nccl) {
   DrawSickness(s, Draws(key.Fold("sickness")));
   DrawQuantization(s, Draws(key.Fold("quantization")));
   DrawPoliteness(s, Draws(key.Fold("politeness")));
+  DrawLoneReturns(s, Draws(key.Fold("lone returns")));
   DrawBaseline(s, Draws(key.Fold("baseline")));
   DrawLearned(s, Draws(key.Fold("learned")));
   DrawChebyshev(s, Draws(key.Fold("chebyshev")));

@@ -44,7 +44,7 @@ LEFT = {
 # Each fault happens at least once in so many seeds; the rarest came once in 8.
 SEEDS_A_FAULT = 50
 FAULTS = """breaks crashes damaged_files disk_errors flaps fleet_stops freezes
-joins leaves lost_calls lost_disks lost_frames moves old_service_disks
+joins leaves lone_returns lost_calls lost_disks lost_frames moves old_service_disks
 one_way_partitions outages partitions power_cuts read_errors removals
 reordered_frames repeated_frames returns service_cuts service_deaths
 service_disk_errors spoils stalls storms wrong_clocks""".split()

@@ -34,6 +34,10 @@ constexpr double kLongestWait = 1.1;
 // A state has no more than so many vectors, with names and numbers around them.
 constexpr size_t kVectorsOfAState = 8;
 constexpr size_t kAround = 8192;
+// A restarted peer may go on without the service after a number of intervals
+// between these.
+constexpr double kSoonestAlone = 2;
+constexpr double kLatestAlone = 20;
 
 // COLD's dual goes on pushing while a calm game stands still, so parameters may
 // grow.
@@ -154,6 +158,10 @@ SimProcess::SimProcess(SimWorld& world, SimMachine& machine, bool resume)
   // A checkpoint takes up to two rounds' steps.
   disk_ = std::make_unique<VirtualCompute>(
       &loop_, VirtualCompute::Around(key_.Fold("disk"), s.TimeOfCompute(), 1));
+  if (!s.centralized()) {
+    last_view_ = std::make_unique<LastView>(
+        files_, SimMachine::kLastView, disk_.get(), [](const absl::Status&) {});
+  }
   transport_ = std::make_unique<MortalTransport>(MakeTransport(), &crash_);
   world_.tell(machine_.id, absl::StrCat("starts process ", number_));
   world_.ledger.Begin(machine_.id, number_);
@@ -234,11 +242,21 @@ Task<absl::Status> SimProcess::Register() {
   if (resume_) {
     o.checkpoint_rounds =
         CheckpointStore(SimMachine::kCheckpoints, 1, files_).Rounds();
+    if (last_view_ != nullptr) {
+      // A view that cannot be read is as none.
+      o.last_view =
+          ReadLastView(files_, SimMachine::kLastView, "sim", machine_.id)
+              .value_or(nullptr);
+    }
+    o.lone_after = world_.scenario.interval() *
+                   (kSoonestAlone + (kLatestAlone - kSoonestAlone) *
+                                        key_.Fold("alone").Uniform(0));
   }
   client_ = std::make_unique<TopologyClient>(
       std::move(o), &loop_, world_.service.Connect(&loop_, &crash_));
   client_->Observe(this, [this] {
     if (nccl_ != nullptr) nccl_->Prepare(client_->view());
+    if (last_view_ != nullptr) last_view_->Keep(client_->told());
     waiter_.Notify();
   });
   client_->SetOnRefused([this](const absl::Status& why) {
@@ -253,10 +271,13 @@ Task<absl::Status> SimProcess::Register() {
   });
   client_->Start();
   co_await waiter_.Until(
-      [this] { return client_->registered() != 0 || !refused_.ok(); },
+      [this] {
+        return client_->registered() != 0 || !refused_.ok() ||
+               client_->last_view() != nullptr;
+      },
       loop_.Now() + absl::Minutes(10));
   if (!refused_.ok()) co_return refused_;
-  if (client_->registered() == 0) {
+  if (client_->registered() == 0 && client_->last_view() == nullptr) {
     co_return absl::UnavailableError("no answer from the service");
   }
   co_return absl::OkStatus();
@@ -382,6 +403,8 @@ void SimProcess::OnEvent(const Event& event) {
   } else if (event.kind == "left_late") {
     if (world_.scenario.polite) Violation(event.detail);
     world_.ledger.Crash(machine_.id, number_);
+  } else if (event.kind == "lone_return") {
+    ++world_.counts["lone_returns"];
   } else if (event.kind == "state_offered") {
     world_.given.Give(parameters());
   } else if (event.kind == "state_received") {

@@ -20,6 +20,7 @@
 #include "absl/time/time.h"
 #include "runtime/base/task.h"
 #include "runtime/checkpoint/checkpoint_store.h"
+#include "runtime/daemon/last_view.h"
 #include "runtime/membership/topology_client.h"
 #include "runtime/peer/peer.h"
 #include "runtime/peer/waiter.h"
@@ -119,6 +120,7 @@ class SimProcess final : private MetricsSink {
   std::unique_ptr<Compute> compute_;
   std::unique_ptr<VirtualCompute> disk_;
   std::unique_ptr<CheckpointStore> checkpoints_;
+  std::unique_ptr<LastView> last_view_;  // null: its kind of run keeps none
   std::unique_ptr<FakeNccl::Rank> gpu_;
   NcclTransport* nccl_ = nullptr;  // null: it uses none
   std::unique_ptr<MortalTransport> transport_;

@@ -19,6 +19,7 @@
 #include "runtime/sim/sim_service.h"
 #include "runtime/sim/virtual_loop.h"
 #include "tests/simulation/correction_ledger.h"
+#include "tests/simulation/fault_counts.h"
 #include "tests/simulation/given_states.h"
 #include "tests/simulation/memory_disk.h"
 #include "tests/simulation/scenario.h"
@@ -39,6 +40,7 @@ struct SimWorld {
   KnownViews& views;
   const bool& calm;  // nothing but mixing moves parameters
   GivenStates& given;
+  FaultCounts& counts;
   // Reports a violation of an invariant.
   std::function<void(const std::string&)> violation;
   // Writes a line of a peer to the trace.
@@ -49,6 +51,7 @@ struct SimWorld {
 
 struct SimMachine {
   static constexpr char kCheckpoints[] = "checkpoints";  // folder of `disk`
+  static constexpr char kLastView[] = "view.pb";         // a file of it
 
   PeerId id;
   MemoryDisk disk;

@@ -53,6 +53,7 @@ Simulation::Simulation(const Scenario& scenario,
              views_,
              calm_,
              given_,
+             outcome_.faults,
              [this](const std::string& what) { Violation(what); },
              [this](PeerId id, const std::string& what) {
                if (trace_) Tell(absl::StrCat("peer ", id.value), what);

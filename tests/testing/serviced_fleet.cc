@@ -57,6 +57,7 @@ ServicedFleet::ServicedFleet(simulation::Scenario scenario)
              views_,
              calm_,
              given_,
+             counts_,
              [this](const std::string& what) { Violation(what); },
              [this](PeerId, const std::string& what) { told_.push_back(what); },
              [](uint64_t) {}},

@@ -100,6 +100,7 @@ class ServicedFleet {
   simulation::KnownViews views_;
   bool calm_ = false;
   simulation::GivenStates given_;
+  simulation::FaultCounts counts_;
   std::string violation_;
   std::vector<std::string> told_;
   simulation::SimWorld world_;

@@ -98,6 +98,12 @@ inline constexpr EventInfo kEventKinds[] = {
      "start all peers with `--resume`, if the run is to go on"},
     {"left", "this peer has left in good order", ""},
     {"left_late", "it left without the service's answer", ""},
+    {"lone_return",
+     "a restarted peer that the topology service does not answer goes on by "
+     "the "
+     "view of before, since members of it train by it",
+     "start the topology service again: without it nobody joins, and the dead "
+     "stay members"},
     {"member_joined", "the next view has a new member", ""},
     {"member_leaves", "a member leaves in good order", ""},
     {"member_removed", "a member was removed from the view", ""},

@@ -10,10 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/daemon/last_view.h"
 #include "runtime/daemon/process_reports.h"
 #include "runtime/daemon/service_registration.h"
 #include "runtime/sim/virtual_loop.h"
 #include "tests/testing/temporary_folder.h"
+#include "topology/fleet/view_message.h"
 
 namespace gossamer {
 namespace {
@@ -70,6 +72,83 @@ TEST_F(ProcessReportsTest, ThoseWhoAreNoMembersShareOneThrottle) {
   // A peer that is silent is no refusal.
   reports_.ReportProblem({4}, /*member=*/true, absl::UnavailableError("gone"));
   EXPECT_EQ(Events().size(), 2u);
+}
+
+class LastViewTest : public ::testing::Test {
+ protected:
+  static std::shared_ptr<const ToldView> Told(uint64_t epoch) {
+    auto told = std::make_shared<ToldView>();
+    told->view.run_id = "run";
+    told->view.generation = 7;
+    told->view.epoch = epoch;
+    told->view.members = {{.id = {1}, .address = "a"},
+                          {.id = {2}, .address = "b"}};
+    told->message = ToMessage(told->view);
+    return told;
+  }
+  void Keep(std::shared_ptr<const ToldView> told) {
+    view_.Keep(std::move(told));
+  }
+  absl::StatusOr<std::shared_ptr<const ToldView>> Read(
+      const std::string& run = "run", uint64_t self = 2) {
+    return ReadLastView(SystemFileOps(), path_, run, {self});
+  }
+
+  const TemporaryFolder folder_;
+  const std::string path_ = LastViewPath(folder_.path());
+  VirtualLoop shared_;
+  VirtualPeerLoop loop_{&shared_};
+  VirtualCompute disk_{&loop_,
+                       VirtualCompute::Around(RngKey(1), absl::Seconds(1), 0)};
+  std::vector<absl::Status> failures_;
+  LastView view_{SystemFileOps(), path_, &disk_,
+                 [this](const absl::Status& why) { failures_.push_back(why); }};
+};
+
+TEST_F(LastViewTest, ComesBackAsItWasKept) {
+  EXPECT_EQ(Read().value(), nullptr) << "there is none yet";
+  Keep(Told(3));
+  Keep(Told(4));
+  Keep(Told(5));
+  shared_.RunFor(absl::Minutes(1));
+  const auto read = Read();
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ((*read)->view.epoch, 5u);
+  EXPECT_EQ((*read)->view.members, Told(5)->view.members);
+  EXPECT_THAT(failures_, IsEmpty());
+}
+
+TEST_F(LastViewTest, OfAnotherRunOrPeerIsRefused) {
+  Keep(Told(3));
+  shared_.RunFor(absl::Minutes(1));
+  EXPECT_THAT(std::string(Read("another").status().message()),
+              HasSubstr("run \"another\""));
+  EXPECT_THAT(std::string(Read("run", 9).status().message()),
+              HasSubstr("peer 9"));
+}
+
+TEST_F(LastViewTest, ADamagedByteIsSeen) {
+  Keep(Told(3));
+  shared_.RunFor(absl::Minutes(1));
+  const std::string sound = *SystemFileOps().ReadText(path_);
+  for (size_t i = 0; i < sound.size(); ++i) {
+    std::string damaged = sound;
+    damaged[i] ^= 1;
+    ASSERT_TRUE(SystemFileOps().WriteText(path_, damaged).ok());
+    EXPECT_TRUE(absl::IsDataLoss(Read().status())) << "byte " << i;
+    ASSERT_TRUE(SystemFileOps().WriteText(path_, sound.substr(0, i)).ok());
+    EXPECT_TRUE(absl::IsDataLoss(Read().status())) << i << " bytes";
+  }
+}
+
+TEST_F(LastViewTest, AFailureIsTold) {
+  LastView nowhere(
+      SystemFileOps(), folder_.path() + "/none/view.pb", &disk_,
+      [this](const absl::Status& why) { failures_.push_back(why); });
+  nowhere.Keep(Told(3));
+  shared_.RunFor(absl::Minutes(1));
+  ASSERT_EQ(failures_.size(), 1u);
+  EXPECT_THAT(std::string(failures_[0].message()), HasSubstr("none/view.pb"));
 }
 
 // A service that answers a registration with one status, or never.

@@ -21,11 +21,13 @@
 #include "runtime/membership/grpc_topology_client.h"
 #include "runtime/service/sqlite_store.h"
 #include "runtime/service/topology_service.h"
+#include "runtime/sim/virtual_loop.h"
 #include "tests/runtime/transport/hostile_server.h"
 #include "tests/testing/peak_memory.h"
 #include "tests/testing/temporary_folder.h"
 #include "topology/fleet/protocol.h"
 #include "topology/fleet/sketch.h"
+#include "topology/fleet/view_message.h"
 #include "topology/graph.h"
 
 namespace gossamer {
@@ -559,6 +561,104 @@ TEST(TopologyClientTest, WhoStillReadsItsCheckpointIsSentToItAgain) {
         second.Wait([](const Peer& p) { return p.view_.resume_round == 5; }));
     EXPECT_TRUE(second.Wait([](const Peer& p) { return p.refused_.ok(); }));
   }
+}
+
+// Calls that fail until the test answers one, and keep the last request.
+class LateCalls final : public TopologyCalls {
+ public:
+  explicit LateCalls(EventLoop* loop) : loop_(loop) {}
+  void Register(wire::RegisterRequest request,
+                Done<wire::RegisterResponse> done) override {
+    registered = std::move(request);
+    loop_->Post([this, done = std::move(done)] {
+      wire::RegisterResponse response;
+      response.set_peer_id(2);
+      response.set_registered(2);
+      response.set_expected(2);
+      response.set_heartbeat_seconds(1);
+      done(up ? absl::OkStatus() : absl::UnavailableError("away"), response);
+    });
+  }
+  void Heartbeat(wire::HeartbeatRequest,
+                 Done<wire::HeartbeatResponse>) override {}
+
+  bool up = false;
+  wire::RegisterRequest registered;
+
+ private:
+  EventLoop* const loop_;
+};
+
+class LastViewTest : public ::testing::Test {
+ protected:
+  void Begin(std::vector<uint64_t> checkpoints) {
+    auto last = std::make_shared<ToldView>();
+    last->view.run_id = "run";
+    last->view.generation = 7;
+    last->view.epoch = 3;
+    last->view.from_round = 20;
+    last->view.members = {{.id = {1}, .address = "a"},
+                          {.id = {2}, .address = "b"}};
+    last->message = ToMessage(last->view);
+    TopologyClientOptions options;
+    options.run_id = "run";
+    options.peer_id = {2};
+    options.boot_id = 12;
+    options.checkpoint_rounds = std::move(checkpoints);
+    options.last_view = std::move(last);
+    options.lone_after = absl::Seconds(10);
+    auto calls = std::make_unique<LateCalls>(&loop_);
+    calls_ = calls.get();
+    client_ = std::make_unique<TopologyClient>(std::move(options), &loop_,
+                                               std::move(calls));
+    client_->Observe(this, [this] { ++notices_; });
+    client_->Start();
+  }
+
+  VirtualLoop shared_;
+  VirtualPeerLoop loop_{&shared_};
+  LateCalls* calls_ = nullptr;
+  std::unique_ptr<TopologyClient> client_;
+  int notices_ = 0;
+};
+
+TEST_F(LastViewTest, IsOfferedOnceTheServiceHasBeenSilentForLong) {
+  Begin({30, 40});
+  shared_.RunFor(absl::Seconds(9));
+  EXPECT_EQ(client_->last_view(), nullptr);
+  client_->GoOnByLastView();
+  EXPECT_EQ(client_->view().epoch, 0u) << "it is not time yet";
+  EXPECT_EQ(notices_, 0);
+  shared_.RunFor(absl::Seconds(5));
+  ASSERT_NE(client_->last_view(), nullptr);
+  EXPECT_GT(notices_, 0) << "whoever waits must look again";
+  client_->GoOnByLastView();
+  EXPECT_EQ(client_->view().epoch, 3u);
+  EXPECT_EQ(client_->view().resume_round, 40u);
+  EXPECT_TRUE(client_->by_last_view());
+  EXPECT_EQ(client_->last_view(), nullptr) << "once";
+  // The service hears that the peer trains, and by which view.
+  calls_->up = true;
+  shared_.RunFor(absl::Seconds(5));
+  EXPECT_TRUE(calls_->registered.trains());
+  EXPECT_TRUE(calls_->registered.has_parameters());
+  EXPECT_EQ(calls_->registered.view().epoch(), 3u);
+  EXPECT_EQ(calls_->registered.checkpoint_rounds_size(), 0);
+}
+
+TEST_F(LastViewTest, IsNotOfferedIfTheServiceAnswers) {
+  Begin({40});
+  shared_.RunFor(absl::Seconds(5));
+  calls_->up = true;
+  shared_.RunFor(absl::Seconds(30));
+  EXPECT_EQ(client_->last_view(), nullptr);
+  EXPECT_FALSE(calls_->registered.trains());
+}
+
+TEST_F(LastViewTest, IsOfNoUseWithoutACheckpoint) {
+  Begin({});
+  shared_.RunFor(absl::Minutes(1));
+  EXPECT_EQ(client_->last_view(), nullptr);
 }
 
 TEST(TopologyClientTest, HeartbeatsAtDifferentMomentsShareSketchedRounds) {

@@ -147,6 +147,39 @@ TEST_F(LinkProberTest, RunsABoundedNumberOfErrands) {
   EXPECT_EQ(told, LinkProber::kMostErrands);
 }
 
+TEST_F(LinkProberTest, AsksForTheRoundOfThoseWhoTrainByAView) {
+  Connect();
+  loop_.RunFor(absl::Seconds(1));
+  std::vector<uint64_t> heard;
+  a_.prober.SetOnRound([&](PeerId peer, uint64_t round) {
+    EXPECT_EQ(peer, kB);
+    heard.push_back(round);
+  });
+  const auto ask = [&](uint64_t epoch) {
+    a_.prober.AskRound(kB, /*generation=*/7, epoch);
+    loop_.RunFor(absl::Seconds(1));
+  };
+  ask(3);
+  EXPECT_TRUE(heard.empty()) << "b does not train";
+  b_.prober.SetRoundOf(
+      [&](PeerId asker, uint64_t generation, uint64_t epoch) -> uint64_t {
+        EXPECT_EQ(asker, kA);
+        return generation == 7 && epoch == 3 ? 90 : 0;
+      });
+  ask(2);
+  EXPECT_TRUE(heard.empty()) << "b trains by another view";
+  ask(3);
+  EXPECT_EQ(heard, std::vector<uint64_t>{90});
+  // A round that nobody asked for is not believed.
+  const Frame told = b_.sent;
+  c_.transport->Connect(kA, "");
+  a_.transport->Connect(kC, "");
+  loop_.RunFor(absl::Seconds(1));
+  c_.transport->Send(kA, Channel::kState, told);
+  loop_.RunFor(absl::Seconds(1));
+  EXPECT_EQ(heard.size(), 1u);
+}
+
 TEST_F(LinkProberTest, DropsWhatIsNoProbe) {
   Connect();
   loop_.RunFor(absl::Seconds(1));
