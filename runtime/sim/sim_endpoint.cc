@@ -1,6 +1,7 @@
 #include "runtime/sim/sim_endpoint.h"
 
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 
@@ -17,15 +18,20 @@ Endpoint::Endpoint(SimNetwork* network, PeerId self, VirtualPeerLoop* loop,
 Endpoint::~Endpoint() {
   // The network forgets the endpoint first: a peer that dials meanwhile finds
   // nobody.
-  network_->endpoints_.erase(self_);
+  std::vector<Endpoint*>& all = network_->endpoints_.at(self_);
+  std::erase(all, this);
+  if (all.empty()) network_->endpoints_.erase(self_);
   for (auto& [key, pair] : network_->pairs_) {
     if (key.first != self_ && key.second != self_) continue;
     // Forget() changes the list that it is in.
     const std::vector<ConnectionPtr> connections = pair.connections;
     for (const ConnectionPtr& c : connections) {
+      if (c->ends[EndOf(*c)].endpoint != this) continue;
       network_->Forget(c, EndOf(*c));
       network_->BreakConnection(c, network_->loop_.Now());
     }
+    // An older endpoint of the peer is found again.
+    network_->MaybeDial(key, network_->options_.redial_delay);
   }
 }
 
@@ -44,7 +50,9 @@ void Endpoint::Disconnect(PeerId peer) {
       absl::StrFormat("peer %d was disconnected by this end", peer.value));
   const std::vector<ConnectionPtr> connections =
       network_->pairs_[SimNetwork::KeyOf(self_, peer)].connections;
-  for (const ConnectionPtr& c : connections) EndHere(c, why);
+  for (const ConnectionPtr& c : connections) {
+    if (c->ends[EndOf(*c)].endpoint == this) EndHere(c, why);
+  }
 }
 
 bool Endpoint::Send(PeerId peer, Channel channel, Frame frame) {

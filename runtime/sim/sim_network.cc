@@ -46,8 +46,13 @@ std::unique_ptr<Transport> SimNetwork::CreateEndpoint(PeerId peer,
                                                       std::string address) {
   auto endpoint = std::make_unique<sim_internal::Endpoint>(this, peer, loop,
                                                            std::move(address));
-  endpoints_[peer] = endpoint.get();
+  endpoints_[peer].push_back(endpoint.get());
   return endpoint;
+}
+
+sim_internal::Endpoint* SimNetwork::At(PeerId peer) const {
+  const auto it = endpoints_.find(peer);
+  return it == endpoints_.end() ? nullptr : it->second.back();
 }
 
 void SimNetwork::SetUplink(PeerId from, double bytes_per_second) {
@@ -76,8 +81,7 @@ void SimNetwork::Stall(PeerId from, PeerId to, absl::Time until) {
 }
 
 void SimNetwork::Freeze(PeerId peer, absl::Time until) {
-  const auto it = endpoints_.find(peer);
-  if (it != endpoints_.end()) it->second->loop()->Freeze(until);
+  if (sim_internal::Endpoint* const e = At(peer)) e->loop()->Freeze(until);
 }
 
 void SimNetwork::Partition(std::set<PeerId> side, bool one_way) {
@@ -110,10 +114,10 @@ void SimNetwork::Heal() { Partition({}); }
 SimNetwork::PairSet SimNetwork::Pairs() const {
   std::set<PairKey> wanted;
   for (const auto& [key, pair] : pairs_) {
-    const auto a = endpoints_.find(key.first);
-    const auto b = endpoints_.find(key.second);
-    if (a != endpoints_.end() && b != endpoints_.end() &&
-        a->second->Wants(key.second) && b->second->Wants(key.first)) {
+    const sim_internal::Endpoint* const a = At(key.first);
+    const sim_internal::Endpoint* const b = At(key.second);
+    if (a != nullptr && b != nullptr && a->Wants(key.second) &&
+        b->Wants(key.first)) {
       wanted.insert(key);
     }
   }
@@ -122,7 +126,7 @@ SimNetwork::PairSet SimNetwork::Pairs() const {
 
 std::set<PeerId> SimNetwork::Peers() const {
   std::set<PeerId> peers;
-  for (const auto& [peer, endpoint] : endpoints_) peers.insert(peer);
+  for (const auto& [peer, all] : endpoints_) peers.insert(peer);
   return peers;
 }
 
@@ -131,10 +135,10 @@ SimNetwork::PairKey SimNetwork::KeyOf(PeerId a, PeerId b) {
 }
 
 bool SimNetwork::MayConnect(PairKey key) const {
-  const auto a = endpoints_.find(key.first);
-  const auto b = endpoints_.find(key.second);
-  return a != endpoints_.end() && b != endpoints_.end() &&
-         a->second->Wants(key.second) && b->second->Wants(key.first) &&
+  const sim_internal::Endpoint* const a = At(key.first);
+  const sim_internal::Endpoint* const b = At(key.second);
+  return a != nullptr && b != nullptr && a->Wants(key.second) &&
+         b->Wants(key.first) &&
          partitioned_.contains(key.first) == partitioned_.contains(key.second);
 }
 
@@ -144,7 +148,7 @@ void SimNetwork::MaybeDial(PairKey key, absl::Duration delay) {
   Pair& pair = pairs_[key];
   if (pair.dialling || !MayConnect(key)) return;
   for (const ConnectionPtr& c : pair.connections) {
-    if (c->ends[0].endpoint != nullptr) return;
+    if (c->ends[0].endpoint == At(key.first)) return;
   }
   pair.dialling = true;
   loop_.RunAt(std::max(loop_.Now() + delay, pair.closed_until),
@@ -159,12 +163,11 @@ void SimNetwork::Dial(PairKey key) {
     MaybeDial(key, absl::ZeroDuration());
     return;
   }
-  const std::string& there = endpoints_.at(key.second)->address();
+  const std::string& there = At(key.second)->address();
   // The address that this end was given is out of date, as after a restart on
   // another port.  A real dial would reach nobody, so it is tried again until a
   // view has brought the new one.
-  if (!there.empty() &&
-      endpoints_.at(key.first)->AddressOf(key.second) != there) {
+  if (!there.empty() && At(key.first)->AddressOf(key.second) != there) {
     MaybeDial(key, options_.redial_delay);
     return;
   }
@@ -181,7 +184,7 @@ void SimNetwork::Open(PairKey key) {
   c->ends[0].peer = key.first;
   c->ends[1].peer = key.second;
   for (int end : {0, 1}) {
-    c->ends[end].endpoint = endpoints_.at(c->ends[end].peer);
+    c->ends[end].endpoint = At(c->ends[end].peer);
   }
   pairs_[key].connections.push_back(c);
   for (int end : {0, 1}) {

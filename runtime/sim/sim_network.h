@@ -76,7 +76,8 @@ class SimNetwork {
 
   // Returns the transport of `peer` on `loop`, which outlives it.  Destroying
   // it is a crash of the peer: connections break, and nothing of it is heard
-  // until another is created.  A peer has at most one at a time.  A connection
+  // until another is created.  Of two at a time the newer one is dialled and
+  // dials; the older one keeps the connections that it has.  A connection
   // opens when both ends have called Connect().  The smaller id dials, and
   // finds no peer if the other end is at another `address` ("": at any).
   std::unique_ptr<Transport> CreateEndpoint(PeerId peer, VirtualPeerLoop* loop,
@@ -148,6 +149,8 @@ class SimNetwork {
   };
 
   static PairKey KeyOf(PeerId a, PeerId b);
+  // The newest endpoint of a peer; null if it has none.
+  sim_internal::Endpoint* At(PeerId peer) const;
   bool MayConnect(PairKey key) const;
   void MaybeDial(PairKey key, absl::Duration delay);
   void Dial(PairKey key);
@@ -171,7 +174,8 @@ class SimNetwork {
   SimChaos chaos_;
   ChaosSeen chaos_seen_;
   std::set<PeerId> partitioned_;
-  std::map<PeerId, sim_internal::Endpoint*> endpoints_;
+  // The newest last; none is empty.
+  std::map<PeerId, std::vector<sim_internal::Endpoint*>> endpoints_;
   std::map<std::pair<PeerId, PeerId>, Direction> directions_;  // from, to
   std::map<PeerId, Uplink> uplinks_;                           // those limited
   std::map<PairKey, Pair> pairs_;

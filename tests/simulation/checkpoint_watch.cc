@@ -60,7 +60,8 @@ void CheckpointWatch::CheckSetAside(const std::string& told) {
   violation_(absl::StrCat("it is not there: ", told));
 }
 
-std::vector<PeerId> CheckpointWatch::Restored(uint64_t round) {
+std::vector<PeerId> CheckpointWatch::Restored(uint64_t round,
+                                              uint64_t incarnation) {
   std::vector<PeerId> others;
   BeginAt(round);
   DiskSession sound = SoundDisk();
@@ -75,14 +76,14 @@ std::vector<PeerId> CheckpointWatch::Restored(uint64_t round) {
       others.push_back(other);
       ledger_.Resume(
           {machine_->id, other, edge->record.epoch, edge->record.peer_epoch},
-          edge->record.done, edge->record.cut);
+          incarnation, edge->record.done, edge->record.cut);
     }
   }
   // A service with an old disk admits again a peer that has left, or whose last
   // checkpoint is missing.  Its saved state lacks the exchanges that others
   // have completed with it since.
-  for (const uint64_t incarnation : std::exchange(machine_->unsaved, {})) {
-    ledger_.Crash(machine_->id, incarnation);
+  for (const uint64_t earlier : std::exchange(machine_->unsaved, {})) {
+    ledger_.Crash(machine_->id, earlier);
   }
   return others;
 }

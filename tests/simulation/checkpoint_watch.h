@@ -46,7 +46,7 @@ class CheckpointWatch {
   void OnEvent(const Event& event, uint64_t incarnation);
   // The checkpoint of `round` has just been restored: the corrections in it
   // count as applied.  Returns the peers of its edges.
-  std::vector<PeerId> Restored(uint64_t round);
+  std::vector<PeerId> Restored(uint64_t round, uint64_t incarnation);
 
  private:
   DiskSession SoundDisk();

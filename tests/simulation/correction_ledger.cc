@@ -52,8 +52,8 @@ void CorrectionLedger::OnEvent(PeerId peer, const Event& event) {
   }
 }
 
-std::string CorrectionLedger::Own(PeerId peer, uint64_t epoch) {
-  const uint64_t process = processes_.at(peer);
+std::string CorrectionLedger::Own(PeerId peer, uint64_t process,
+                                  uint64_t epoch) {
   const auto [it, fresh] = process_of_.emplace(std::pair(peer, epoch), process);
   if (fresh || it->second == process) return "";
   return absl::StrFormat("peer %d: lives %d and %d have the same epoch %d",
@@ -69,7 +69,7 @@ std::string CorrectionLedger::Apply(const EdgeEndName& end, ExchangeId id,
   // A correction that was pending at a cut belongs to the incarnation that was
   // cut, and may have been pending at an earlier cut already.
   Key key = KeyOf(end);
-  for (const Past* past = PastOf(end, processes_.at(end.self));
+  for (const Past* past = PastOf(end, ProcessOf(end.self, end.epoch));
        past != nullptr && id < past->cut; past = PastOf(end, *past)) {
     key = past->key;
   }
@@ -92,11 +92,15 @@ std::string CorrectionLedger::Apply(const EdgeEndName& end, ExchangeId id,
   return "";
 }
 
-void CorrectionLedger::Resume(const EdgeEndName& before, ExchangeId done,
-                              ExchangeId cut) {
+uint64_t CorrectionLedger::ProcessOf(PeerId peer, uint64_t epoch) const {
+  const auto known = process_of_.find({peer, epoch});
+  return known != process_of_.end() ? known->second : processes_.at(peer);
+}
+
+void CorrectionLedger::Resume(const EdgeEndName& before, uint64_t process,
+                              ExchangeId done, ExchangeId cut) {
   const int side = before.self < before.other ? 0 : 1;
-  Past& now = resumed_[{before.self.value, before.other.value,
-                        processes_.at(before.self)}];
+  Past& now = resumed_[{before.self.value, before.other.value, process}];
   now = {KeyOf(before), cut, done};
   cuts_[now.key][static_cast<size_t>(side)].insert(cut);
   // Undoes the corrections after the record, pending ones included.  An

@@ -48,15 +48,16 @@ class CorrectionLedger {
   // crash: a service without its disk may admit it again by an old view, and
   // the peer never learns of the eviction.
   void OnEvent(PeerId peer, const Event& event);
-  // The present incarnation of `peer` has this epoch.
-  std::string Own(PeerId peer, uint64_t epoch);
+  // That incarnation of `peer` has this epoch.
+  std::string Own(PeerId peer, uint64_t process, uint64_t epoch);
   // The end has just applied exchange `id`, or that part of it which begins at
   // an offset of the parameters.
   std::string Apply(const EdgeEndName& end, ExchangeId id, uint64_t hash,
                     size_t offset = 0);
-  // The incarnation goes on from a record of the cut before `cut`, in which
-  // exchanges below `done` were complete.
-  void Resume(const EdgeEndName& before, ExchangeId done, ExchangeId cut);
+  // An incarnation of `before.self` goes on from a record of the cut before
+  // `cut`, in which exchanges below `done` were complete.
+  void Resume(const EdgeEndName& before, uint64_t process, ExchangeId done,
+              ExchangeId cut);
   // The check at the end: no more corrections will be applied.
   std::string Finish() const;
 
@@ -96,8 +97,10 @@ class CorrectionLedger {
   bool CutApart(const Key& key) const;
 
   std::map<Key, Incarnation> incarnations_;
-  // The present incarnations.
-  std::map<PeerId, uint64_t> processes_;
+  // The incarnation that has an epoch; before it is known, the newest.
+  uint64_t ProcessOf(PeerId peer, uint64_t epoch) const;
+
+  std::map<PeerId, uint64_t> processes_;  // the newest incarnations
   std::map<std::pair<PeerId, uint64_t>, uint64_t> process_of_;  // by epoch
   // Keyed by peer, other peer and the incarnation that went on.
   std::map<std::array<uint64_t, 3>, Past> resumed_;

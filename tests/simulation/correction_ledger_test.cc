@@ -23,7 +23,7 @@ class CorrectionLedgerTest : public testing::Test {
   }
   void Live(PeerId peer, uint64_t process, uint64_t epoch) {
     ledger_.Begin(peer, process);
-    EXPECT_THAT(ledger_.Own(peer, epoch), IsEmpty());
+    EXPECT_THAT(ledger_.Own(peer, process, epoch), IsEmpty());
   }
   const EdgeEndName one_{kOne, kTwo, 10, 20};
   const EdgeEndName two_{kTwo, kOne, 20, 10};
@@ -82,9 +82,9 @@ TEST_F(CorrectionLedgerTest, ARecordUndoesAndGoesOn) {
   }
   EXPECT_THAT(ledger_.Apply(one_, 768, 768), IsEmpty());
   Live(kOne, 2, 11);
-  ledger_.Resume(one_, 768, 768);  // nothing was pending
+  ledger_.Resume(one_, 2, 768, 768);  // nothing was pending
   Live(kTwo, 2, 21);
-  ledger_.Resume(two_, 257, 768);
+  ledger_.Resume(two_, 2, 257, 768);
   EXPECT_THAT(ledger_.Finish(), HasSubstr("never did"));
   EXPECT_THAT(ledger_.Apply({kTwo, kOne, 21, 0}, 512, 512), IsEmpty());
   EXPECT_THAT(ledger_.Finish(), IsEmpty());
@@ -98,13 +98,13 @@ TEST_F(CorrectionLedgerTest, WhatIsPendingMayBePendingTwice) {
     EXPECT_THAT(ledger_.Apply(two_, id, id), IsEmpty());
   }
   Live(kOne, 2, 11);
-  ledger_.Resume(one_, 513, 768);
+  ledger_.Resume(one_, 2, 513, 768);
   Live(kTwo, 2, 21);
-  ledger_.Resume(two_, 257, 768);
+  ledger_.Resume(two_, 2, 257, 768);
   EXPECT_THAT(ledger_.Apply({kTwo, kOne, 21, 11}, 512, 512), IsEmpty());
   EXPECT_THAT(ledger_.Finish(), IsEmpty());
   Live(kTwo, 3, 31);
-  ledger_.Resume({kTwo, kOne, 21, 11}, 257, 1024);
+  ledger_.Resume({kTwo, kOne, 21, 11}, 3, 257, 1024);
   EXPECT_THAT(ledger_.Finish(), HasSubstr("never did"));
   EXPECT_THAT(ledger_.Apply({kTwo, kOne, 31, 0}, 512, 512), IsEmpty());
   EXPECT_THAT(ledger_.Finish(), IsEmpty());
@@ -117,19 +117,19 @@ TEST_F(CorrectionLedgerTest, ANewIncarnationUndoesNothingOfTheOneBefore) {
   EXPECT_THAT(ledger_.Apply(two_, 256, 7), IsEmpty());
   Live(kOne, 2, 11);
   Live(kTwo, 2, 21);
-  ledger_.Resume(one_, 512, 512);
-  ledger_.Resume(two_, 512, 512);
-  EXPECT_THAT(ledger_.Own(kOne, 12), IsEmpty());
-  EXPECT_THAT(ledger_.Own(kTwo, 22), IsEmpty());
+  ledger_.Resume(one_, 2, 512, 512);
+  ledger_.Resume(two_, 2, 512, 512);
+  EXPECT_THAT(ledger_.Own(kOne, 2, 12), IsEmpty());
+  EXPECT_THAT(ledger_.Own(kTwo, 2, 22), IsEmpty());
   Live(kOne, 3, 13);
   Live(kTwo, 3, 23);
-  ledger_.Resume({kOne, kTwo, 12, 22}, 0, 1024);
+  ledger_.Resume({kOne, kTwo, 12, 22}, 3, 0, 1024);
   EXPECT_THAT(ledger_.Finish(), IsEmpty());
 }
 
 TEST_F(CorrectionLedgerTest, TwoProcessesMustNotShareAnEpoch) {
   ledger_.Begin(kOne, 2);
-  EXPECT_THAT(ledger_.Own(kOne, 10), HasSubstr("the same epoch"));
+  EXPECT_THAT(ledger_.Own(kOne, 2, 10), HasSubstr("the same epoch"));
 }
 
 }  // namespace

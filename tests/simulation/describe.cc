@@ -85,6 +85,7 @@ std::string Describe(const Scenario& s) {
   add("late", s.late);
   add("leave", f.leave_rate);
   add("spoil", f.spoil_rate);
+  add("twin", f.twin_rate);
   if (f.fleet_stop) text += " stop";
   return text;
 }

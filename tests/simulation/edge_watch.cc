@@ -40,7 +40,7 @@ void EdgeWatch::CheckEdge(const Edge& edge, Seen& seen) {
   };
   if (s.epoch != seen.epoch) {
     if (s.epoch < seen.epoch) wrong("the epoch fell");
-    const std::string shared = ledger_.Own(self_, s.epoch);
+    const std::string shared = ledger_.Own(self_, process_, s.epoch);
     if (!shared.empty()) violation_(shared);
   }
   // An edge in place of a closed one has not met the other end yet.

@@ -30,16 +30,21 @@ struct EdgeLimits {
 
 class EdgeWatch {
  public:
-  // `ledger` outlives it.
-  EdgeWatch(PeerId self, EdgeLimits limits, CorrectionLedger& ledger,
+  // Of an incarnation of `self`.  `ledger` outlives it.
+  EdgeWatch(PeerId self, uint64_t process, EdgeLimits limits,
+            CorrectionLedger& ledger,
             std::function<void(const std::string& what)> violation)
       : self_(self),
+        process_(process),
         limits_(limits),
         ledger_(ledger),
         violation_(std::move(violation)) {}
 
   // Another incarnation begins; nothing is known of its edges.
-  void BeginIncarnation() { seen_.clear(); }
+  void BeginIncarnation(uint64_t process) {
+    process_ = process;
+    seen_.clear();
+  }
   // The replica of this edge, or of all that there are, was not chosen by the
   // present view.
   void ExcuseReplica(PeerId other) { excused_.insert(other); }
@@ -65,6 +70,7 @@ class EdgeWatch {
   void CheckMemory(const Edge& edge) const;
 
   const PeerId self_;
+  uint64_t process_;
   const EdgeLimits limits_;
   CorrectionLedger& ledger_;
   const std::function<void(const std::string&)> violation_;

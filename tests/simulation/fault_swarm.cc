@@ -18,7 +18,8 @@ constexpr int kStormDowntime = 2;
 
 FaultSwarm::FaultSwarm(VirtualLoop* loop, SimNetwork* network,
                        SimService* service, const Scenario& scenario, Kill kill,
-                       Act leave, Act spoil, Tell tell, FaultCounts* counts)
+                       Act leave, Act spoil, Act twin, Tell tell,
+                       FaultCounts* counts)
     : loop_(loop),
       network_(network),
       service_(service),
@@ -26,6 +27,7 @@ FaultSwarm::FaultSwarm(VirtualLoop* loop, SimNetwork* network,
       kill_(std::move(kill)),
       leave_(std::move(leave)),
       spoil_(std::move(spoil)),
+      twin_(std::move(twin)),
       tell_(std::move(tell)),
       counts_(*counts),
       key_(RngKey(scenario.seed).Fold("swarm")),
@@ -113,6 +115,7 @@ void FaultSwarm::TickPeers(RngKey draw) {
     const auto id = static_cast<uint64_t>(i);
     const RngKey own = draw.Fold(id);
     if (own.Fold("leave").Uniform(0) < f.leave_rate) leave_({id});
+    if (own.Fold("twin").Uniform(0) < f.twin_rate) twin_({id});
     if (own.Fold("spoil").Uniform(0) < f.spoil_rate) spoil_({id});
     if (storm && own.Fold("storm").Uniform(0) < kStormDeaths) {
       kill_({id}, {.effects = own.Below(kMostEffects, 1),

@@ -41,7 +41,7 @@ class FaultSwarm {
   // and the network's as it is destroyed.
   FaultSwarm(VirtualLoop* loop, SimNetwork* network, SimService* service,
              const Scenario& scenario, Kill kill, Act leave, Act spoil,
-             Tell tell, FaultCounts* counts);
+             Act twin, Tell tell, FaultCounts* counts);
   ~FaultSwarm();
   FaultSwarm(const FaultSwarm&) = delete;
 
@@ -60,6 +60,7 @@ class FaultSwarm {
   const Kill kill_;
   const Act leave_;
   const Act spoil_;
+  const Act twin_;
   const Tell tell_;
   FaultCounts& counts_;
   const RngKey key_;

@@ -42,7 +42,7 @@ bool AllJoined(const std::vector<SimHost>& hosts, const Fleet& fleet,
     return false;
   }
   return std::ranges::all_of(hosts, [&](const SimHost& s) {
-    return s.process && s.process->joined() &&
+    return s.process && !s.older.process && s.process->joined() &&
            s.process->view().epoch == record.view.epoch &&
            s.process->loop().frozen_until() <= now;
   });

@@ -19,9 +19,17 @@
 
 namespace gossamer::simulation {
 
-struct SimHost {
-  SimMachine machine;
+// A process on a machine of its own, which outlives it.
+struct SimPlace {
+  std::unique_ptr<SimMachine> machine = std::make_unique<SimMachine>();
   std::unique_ptr<SimProcess> process;
+};
+
+struct SimHost {
+  std::unique_ptr<SimMachine> machine = std::make_unique<SimMachine>();
+  std::unique_ptr<SimProcess> process;
+  // The process before this one, which does not know yet that it was replaced.
+  SimPlace older;
   Death death;
   uint64_t seen = 0;  // runs of its loop at the last look
   bool ended = false;

@@ -203,6 +203,10 @@ Swarm CalmLinks(const Scenario& s) {
   return f;
 }
 
+void DrawTwins(Scenario& s, Draws d) {
+  if (d.Chance(0.15)) s.swarm.twin_rate = d.Between(0.0005, 0.003);
+}
+
 // A fleet whose only disturbance is members that come and go in good order.
 void DrawPoliteness(Scenario& s, Draws d) {
   if (!d.Chance(0.05)) return;
@@ -246,6 +250,7 @@ void KeepMembers(Scenario& s) {
   Swarm& f = s.swarm;
   f.chaos.reorder = f.chaos.lose = 0;
   f.crash_rate = f.outage_rate = f.storm_rate = f.leave_rate = f.spoil_rate = 0;
+  f.twin_rate = 0;
   f.moves = false;
 }
 
@@ -386,6 +391,7 @@ Scenario DrawScenario(uint64_t seed, bool nccl) {
   DrawControl(s, Draws(key.Fold("control")));
   DrawClipping(s, Draws(key.Fold("clipping")));
   DrawSickness(s, Draws(key.Fold("sickness")));
+  DrawTwins(s, Draws(key.Fold("twins")));
   DrawQuantization(s, Draws(key.Fold("quantization")));
   DrawPoliteness(s, Draws(key.Fold("politeness")));
   DrawLoneReturns(s, Draws(key.Fold("lone returns")));
@@ -407,7 +413,7 @@ Scenario DrawScenario(uint64_t seed, bool nccl) {
       f.crash_rate > 0 || f.outage_rate > 0 || f.service_crash_rate > 0 ||
       f.control_loss > 0 || f.links.freeze_rate > 0 || f.leave_rate > 0 ||
       s.late > 0 || f.service_disk_error > 0 || f.service_cut_rate > 0 ||
-      f.storm_rate > 0 || f.spoil_rate > 0;
+      f.storm_rate > 0 || f.spoil_rate > 0 || f.twin_rate > 0;
   s.ends_by_stop = may_be_late || f.fleet_stop ||
                    s.deadline.kind != DeadlinePolicy::Kind::kNone;
   s.calm_rounds = !ChangesByRound(s.schedule.graph) && s.peers > 8 ? 100 : 60;

@@ -60,6 +60,8 @@ struct Swarm {
   bool fleet_stop = false;  // all peers stop and resume
   double leave_rate = 0;    // per peer, which comes back
   double spoil_rate = 0;    // per peer, whose parameters become nonsense
+  // Per peer, of which a second process begins on another machine.
+  double twin_rate = 0;
 };
 
 // NCCL between peers of one host (nccl_faults.h).  Rates are per operation, and

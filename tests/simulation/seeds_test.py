@@ -47,7 +47,7 @@ FAULTS = """breaks crashes damaged_files disk_errors flaps fleet_stops freezes
 joins leaves lone_returns lost_calls lost_disks lost_frames moves old_service_disks
 one_way_partitions outages partitions power_cuts read_errors removals
 reordered_frames repeated_frames returns service_cuts service_deaths
-service_disk_errors spoils stalls storms wrong_clocks""".split()
+service_disk_errors spoils stalls storms twins wrong_clocks""".split()
 # A communicator that fails is not used again within its view, so that these are
 # rare where few fleets use NCCL.
 FAULTS_OF_NCCL = "nccl_errors nccl_hangs nccl_slow".split()

@@ -20,6 +20,7 @@ namespace {
 
 // The same limits as in peer_process.cc.
 constexpr absl::Duration kLinger = absl::Milliseconds(500);
+constexpr absl::Duration kLookForRefusal = absl::Milliseconds(50);
 constexpr absl::Duration kFinishLimit = absl::Seconds(2);
 constexpr uint64_t kConfiguration = 1;
 // A leaving peer first waits for a view that all can hear of.
@@ -123,7 +124,7 @@ struct SimProcess::Observer final : public CorrectionObserver {
 SimProcess::SimProcess(SimWorld& world, SimMachine& machine, bool resume)
     : world_(world),
       machine_(machine),
-      number_(++machine.lives),
+      number_(++*machine.lives),
       key_(RngKey(world.scenario.seed)
                .Fold("life")
                .Fold(machine.id.value)
@@ -146,7 +147,7 @@ SimProcess::SimProcess(SimWorld& world, SimMachine& machine, bool resume)
       {.generator = s.optimizer, .discriminator = s.optimizer}, game_.get());
   parameter_watch_ = std::make_unique<ParameterWatch>(game_->parameters());
   edge_watch_ = std::make_unique<EdgeWatch>(
-      machine_.id,
+      machine_.id, number_,
       EdgeLimits{.parameters = game_->parameters().size_bytes(),
                  .replicas = ReplicaMemory()},
       world_.ledger, [this](const std::string& what) { Violation(what); });
@@ -198,7 +199,7 @@ SimProcess::~SimProcess() {
 }
 
 bool SimProcess::may_fail() const {
-  return missed_end_ ||
+  return missed_end_ || refused_for_twin() ||
          (spoilt_ && absl::StrContains(status().message(), "begins anew"));
 }
 
@@ -261,6 +262,11 @@ Task<absl::Status> SimProcess::Register() {
   });
   client_->SetOnRefused([this](const absl::Status& why) {
     refused_ = why;
+    if (contested_ && absl::IsAborted(why)) {
+      world_.tell(machine_.id, "is refused, for its twin has the id");
+      loop_.RunAt(loop_.Now() + kLookForRefusal, [this] { crash_.Arm(0); });
+      return;
+    }
     missed_end_ =
         !world_.calm && absl::StrContains(why.message(), "has ended without");
     if (!crash_.dead() && !missed_end_) {
@@ -384,9 +390,9 @@ void SimProcess::OnRound(const RoundMetrics& metrics) {
 // it count as lost in a crash.
 void SimProcess::BeginIncarnation() {
   world_.ledger.Crash(machine_.id, number_);
-  number_ = ++machine_.lives;
+  number_ = ++*machine_.lives;
   world_.ledger.Begin(machine_.id, number_);
-  edge_watch_->BeginIncarnation();
+  edge_watch_->BeginIncarnation(number_);
   view_watch_.BeginIncarnation();
 }
 
@@ -414,7 +420,8 @@ void SimProcess::OnEvent(const Event& event) {
     spoilt_ = false;
   } else if (event.kind == "resumed") {
     parameter_watch_->Accept();
-    for (const PeerId other : checkpoint_watch_.Restored(event.round)) {
+    for (const PeerId other :
+         checkpoint_watch_.Restored(event.round, number_)) {
       edge_watch_->ExcuseReplica(other);
     }
   } else if (event.kind == "edge_refused" || event.kind == "edge_closed" ||

@@ -51,6 +51,12 @@ class SimProcess final : private MetricsSink {
   const absl::Status& status() const { return main_.value(); }
   bool stopped() const { return peer_ && peer_->stopped(); }
   bool left() const { return peer_ && peer_->left(); }
+  // Another process has the same id from now on: the service refuses one of the
+  // two, which ends as a real one does, at once.
+  void SetContested() { contested_ = true; }
+  bool refused_for_twin() const {
+    return contested_ && absl::IsAborted(refused_);
+  }
   // Makes the peer leave as a notice of preemption does, within `limit` or else
   // within a time that is enough under the scenario's faults.
   void Leave(std::optional<absl::Duration> limit = std::nullopt);
@@ -128,6 +134,7 @@ class SimProcess final : private MetricsSink {
   std::map<PeerId, std::unique_ptr<Observer>> observers_;
   std::unique_ptr<Peer> peer_;
   absl::Status refused_;
+  bool contested_ = false;
   bool leaving_ = false;
   bool spoilt_ = false;  // and not healed yet
   bool missed_end_ = false;

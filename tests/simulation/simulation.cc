@@ -60,7 +60,7 @@ Simulation::Simulation(const Scenario& scenario,
              },
              [this](uint64_t value) { Note(value); }},
       hosts_(static_cast<size_t>(scenario_.peers)) {
-  for (size_t i = 0; i < hosts_.size(); ++i) hosts_[i].machine.id = {i + 1};
+  for (size_t i = 0; i < hosts_.size(); ++i) hosts_[i].machine->id = {i + 1};
   if (scenario_.swarm.fleet_stop) {
     stop_at_ = 5 + key_.Fold("stop").Below(scenario_.fault_rounds / 2, 0);
   }
@@ -68,7 +68,10 @@ Simulation::Simulation(const Scenario& scenario,
 
 Simulation::~Simulation() {
   swarm_.reset();
-  for (SimHost& host : hosts_) host.process.reset();
+  for (SimHost& host : hosts_) {
+    host.process.reset();
+    host.older.process.reset();
+  }
 }
 
 void Simulation::Tell(const std::string& who, const std::string& what) {
@@ -110,11 +113,11 @@ void Simulation::CheckCircle(const FakeNccl::Circle& circle) {
       if (host.process->gpu() == wait.on) on = &host;
     }
     if (who == nullptr || on == nullptr ||
-        !on->process->nccl()->Expects(who->machine.id, wait.name)) {
+        !on->process->nccl()->Expects(who->machine->id, wait.name)) {
       return;
     }
-    absl::StrAppend(&way, who->machine.id.value, " for ", on->machine.id.value,
-                    ", ");
+    absl::StrAppend(&way, who->machine->id.value, " for ",
+                    on->machine->id.value, ", ");
   }
   Violation(absl::StrCat("operations of NCCL wait in a circle: ", way));
 }
@@ -203,9 +206,9 @@ void Simulation::SettleInCalm() {
 void Simulation::CheckEnd() {
   std::vector<std::span<const float>> all, brought;
   for (const SimHost& host : hosts_) {
-    all.push_back(host.machine.last);
-    brought.push_back(host.machine.brought);
-    for (const float v : host.machine.last) Note(std::bit_cast<uint32_t>(v));
+    all.push_back(host.machine->last);
+    brought.push_back(host.machine->brought);
+    for (const float v : host.machine->last) Note(std::bit_cast<uint32_t>(v));
   }
   for (const std::string& wrong :
        {ledger_.Finish(), FindImbalance(brought, all),
@@ -245,11 +248,11 @@ Outcome Simulation::Run() {
   const absl::Status up = service_.Start(/*old=*/false);
   if (!up.ok()) Violation(absl::StrCat("service: ", up.ToString()));
   for (SimHost& host : hosts_) {
-    const bool joins = host.machine.id.value >
+    const bool joins = host.machine->id.value >
                        static_cast<uint64_t>(scenario_.peers - scenario_.late);
     const absl::Duration late =
         scenario_.interval() * (joins ? 20 : 1) *
-        key_.Fold("start").Uniform(host.machine.id.value);
+        key_.Fold("start").Uniform(host.machine->id.value);
     control_.RunAt(control_.Now() + late,
                    [this, &host] { StartProcess(host); });
   }
@@ -270,6 +273,7 @@ Outcome Simulation::Run() {
         process->Spoil();
         outcome_.faults["spoils"] += process->spoilt();
       },
+      [this](PeerId id) { StartTwin(id); },
       [this](const std::string& what) { Tell("swarm", what); },
       &outcome_.faults);
   const absl::Time begin = loop_.Now();
@@ -284,8 +288,8 @@ Outcome Simulation::Run() {
     }
   }
   for (const SimHost& host : hosts_) {
-    outcome_.peer_rounds += host.machine.rounds_done;
-    outcome_.lives += host.machine.lives;
+    outcome_.peer_rounds += host.machine->rounds_done;
+    outcome_.lives += *host.machine->lives;
   }
   outcome_.corrections = ledger_.corrections();
   outcome_.nccl_operations = nccl_.operations();

@@ -17,12 +17,56 @@ constexpr double kRot = 0.2;
 
 void Simulation::StartProcess(SimHost& host) {
   host.down = host.ended = false;
-  const bool resume = host.machine.lives > 0;
+  const bool resume = *host.machine->lives > 0;
   const Swarm& f = scenario_.swarm;
   outcome_.faults["wrong_clocks"] += f.clock_jump > 0 || f.clock_drift > 0;
   outcome_.faults["moves"] += resume && f.moves;
-  host.process = std::make_unique<SimProcess>(world_, host.machine, resume);
+  host.process = std::make_unique<SimProcess>(world_, *host.machine, resume);
+  if (host.older.process) host.process->SetContested();
   host.seen = 0;
+}
+
+// A second process with the id of one that still runs, on a machine without
+// its disk: its owner has replaced the first, and forgot to end it.
+void Simulation::StartTwin(PeerId id) {
+  SimHost& host = hosts_[id.value - 1];
+  if (host.older.process || !host.process || host.process->crash().dead() ||
+      !host.process->joined()) {
+    return;
+  }
+  ++outcome_.faults["twins"];
+  world_.tell(id, "is started once more, without its disk");
+  // Its last corrections may reach a neighbour that has turned to the other.
+  ledger_.Crash(id, host.process->number());
+  host.process->SetContested();
+  host.older.machine = std::move(host.machine);
+  host.older.process = std::move(host.process);
+  host.machine = std::make_unique<SimMachine>();
+  host.machine->id = id;
+  host.machine->lives = host.older.machine->lives;
+  StartProcess(host);
+}
+
+void Simulation::EndOlder(SimHost& host) {
+  ledger_.Crash(host.machine->id, host.older.process->number());
+  host.older.process.reset();
+}
+
+// One of two processes with one id has ended: the other one has it alone.
+void Simulation::LookAtOlder(SimHost& host) {
+  if (!host.older.process) return;
+  host.older.process->Check();
+  if (host.older.process->crash().dead() || host.older.process->ended()) {
+    world_.tell(host.machine->id, "the older process has ended");
+    EndOlder(host);
+  } else if (host.process && host.process->refused_for_twin() &&
+             (host.process->crash().dead() || host.process->ended())) {
+    world_.tell(host.machine->id, "the newer process has ended");
+    ledger_.Crash(host.machine->id, host.process->number());
+    host.process = std::move(host.older.process);
+    host.machine = std::move(host.older.machine);
+    host.seen = 0;
+  }
 }
 
 // Ends the process; the machine stays.
@@ -40,7 +84,7 @@ void Simulation::Kill(PeerId id, const Death& death) {
 
 void Simulation::Bury(SimHost& host) {
   const Death& death = host.death;
-  SimMachine& machine = host.machine;
+  SimMachine& machine = *host.machine;
   const uint64_t process = host.process->number();
   world_.tell(machine.id,
               absl::StrCat("dies in round ", host.process->round(),
@@ -80,12 +124,13 @@ void Simulation::ComeBack(SimHost& host) {
 void Simulation::AfterEvent() {
   ++outcome_.events;
   for (SimHost& host : hosts_) {
+    LookAtOlder(host);
     if (!host.process) continue;
     const uint64_t runs = host.process->loop().runs();
     if (runs != host.seen) {
       host.seen = runs;
       Note(static_cast<uint64_t>(absl::ToUnixNanos(loop_.Now())) ^
-           host.machine.id.value);
+           host.machine->id.value);
       host.process->Check();
     }
     if (host.process->crash().dead()) {
@@ -94,7 +139,7 @@ void Simulation::AfterEvent() {
       Bury(host);
     } else if (host.process->ended()) {
       const absl::Status status = host.process->status();
-      world_.tell(host.machine.id, absl::StrCat("ends: ", status.ToString()));
+      world_.tell(host.machine->id, absl::StrCat("ends: ", status.ToString()));
       if (status.ok() && host.process->left()) {
         ComeBack(host);
       } else if (status.ok()) {
@@ -105,7 +150,7 @@ void Simulation::AfterEvent() {
         host.death = {.effects = 0, .downtime = 20 * scenario_.interval()};
         Bury(host);
       } else {
-        Violation(absl::StrCat("peer ", host.machine.id.value,
+        Violation(absl::StrCat("peer ", host.machine->id.value,
                                " ends with: ", status.ToString()));
       }
     }
@@ -118,7 +163,8 @@ void Simulation::RestartStopped() {
   if (loop_.Now() - stopping_ > kStragglers) {
     for (SimHost& host : hosts_) {
       if (!host.process) continue;
-      ledger_.Crash(host.machine.id, host.process->number());
+      if (host.older.process) EndOlder(host);
+      ledger_.Crash(host.machine->id, host.process->number());
       EndProcess(host);
     }
   }

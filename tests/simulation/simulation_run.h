@@ -50,6 +50,9 @@ class Simulation {
   void Bury(SimHost& host);
   void ComeBack(SimHost& host);
   void Kill(PeerId id, const Death& death);
+  void StartTwin(PeerId id);
+  void LookAtOlder(SimHost& host);
+  void EndOlder(SimHost& host);
   void AfterEvent();
   void Advance();
   void StopFaults();

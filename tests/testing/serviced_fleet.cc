@@ -65,7 +65,7 @@ ServicedFleet::ServicedFleet(simulation::Scenario scenario)
   const absl::Status started = service_.Start(/*old=*/false);
   if (!started.ok()) Violation(started.ToString());
   for (size_t i = 0; i < hosts_.size(); ++i) {
-    hosts_[i].machine.id = {i + 1};
+    hosts_[i].machine->id = {i + 1};
     if (i + static_cast<size_t>(scenario_.late) < hosts_.size()) Join(i + 1);
   }
 }
@@ -77,7 +77,7 @@ ServicedFleet::~ServicedFleet() {
 void ServicedFleet::Join(uint64_t id) {
   SimHost& host = hosts_[id - 1];
   host.process =
-      std::make_unique<SimProcess>(world_, host.machine, /*resume=*/false);
+      std::make_unique<SimProcess>(world_, *host.machine, /*resume=*/false);
 }
 
 void ServicedFleet::Restart(uint64_t id) {
@@ -85,7 +85,7 @@ void ServicedFleet::Restart(uint64_t id) {
   ledger_.Crash({id}, host.process->number());
   host.process.reset();
   host.process =
-      std::make_unique<SimProcess>(world_, host.machine, /*resume=*/true);
+      std::make_unique<SimProcess>(world_, *host.machine, /*resume=*/true);
   host.seen = 0;
 }
 
@@ -103,7 +103,7 @@ void ServicedFleet::AfterEvent() {
     }
     if (!host.process->ended()) continue;
     if (!host.process->status().ok()) {
-      Violation(absl::StrCat("peer ", host.machine.id.value, " ends with: ",
+      Violation(absl::StrCat("peer ", host.machine->id.value, " ends with: ",
                              host.process->status().ToString()));
     }
     host.process.reset();
@@ -139,7 +139,7 @@ std::string ServicedFleet::Stop() {
 
 std::set<PeerId> ServicedFleet::Everybody() const {
   std::set<PeerId> ids;
-  for (const SimHost& host : hosts_) ids.insert(host.machine.id);
+  for (const SimHost& host : hosts_) ids.insert(host.machine->id);
   return ids;
 }
 

@@ -72,12 +72,12 @@ class ServicedFleet {
   std::set<PeerId> Everybody() const;
   // Returns the rounds that this peer has ended; jumped ones do not count.
   uint64_t RoundsDone(uint64_t id) const {
-    return hosts_[id - 1].machine.rounds_done;
+    return hosts_[id - 1].machine->rounds_done;
   }
   // Returns the parameters at the end of a peer's last process, once it has
   // ended.
   const std::vector<float>& Last(uint64_t id) const {
-    return hosts_[id - 1].machine.last;
+    return hosts_[id - 1].machine->last;
   }
 
   uint64_t corrections() const { return ledger_.corrections(); }

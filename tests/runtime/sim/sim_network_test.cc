@@ -127,6 +127,26 @@ TEST_F(SimNetworkTest, WhoHasMovedIsFoundAtItsNewAddressOnly) {
   EXPECT_THAT(b_->ups, SizeIs(1));
 }
 
+// The older endpoint keeps what it has, and is found again once the newer one
+// has gone.
+TEST_F(SimNetworkTest, OfTwoEndpointsOfOnePeerTheNewerIsDialled) {
+  Build({});
+  Peer newer(network_.get(), &loop_, kB);
+  newer.transport->Connect(kA, "");
+  loop_.RunFor(absl::Seconds(1));
+  EXPECT_THAT(newer.ups, IsEmpty()) << "a has a connection to b";
+  Send(0, 1);
+  network_->Break(kA, kB);
+  loop_.RunFor(absl::Seconds(5));
+  EXPECT_THAT(newer.ups, SizeIs(1));
+  EXPECT_THAT(b_->ups, SizeIs(1));
+  newer.transport.reset();
+  loop_.RunFor(absl::Seconds(5));
+  EXPECT_THAT(b_->ups, SizeIs(2));
+  EXPECT_THAT(a_->ups, SizeIs(3));
+  EXPECT_THAT(a_->downs, SizeIs(2));
+}
+
 TEST_F(SimNetworkTest, AFrameTakesLatencyAndTransmission) {
   Build({.link = {.latency = absl::Milliseconds(10),
                   .bytes_per_second = 1'000'000}});
