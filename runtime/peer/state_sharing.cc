@@ -1,5 +1,6 @@
 #include "runtime/peer/state_sharing.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,9 +61,16 @@ void StateSharing::ServeJoiners() {
     parts_.transport->Connect(m.id, m.address);
   }
   for (const PeerId peer : served_) {
-    // A joiner that was admitted keeps the connection for its edge.
-    if (!joiners.contains(peer) && !parts_.has_edge(peer)) {
+    if (joiners.contains(peer)) continue;
+    const View& view = parts_.membership->view();
+    const std::optional<int> rank = view.RankOf(peer);
+    if (!parts_.has_edge(peer)) {
       parts_.transport->Disconnect(peer);
+    } else if (rank) {
+      // A joiner that was admitted keeps the connection for its edge.  One that
+      // was refused was a second process of a member, at another address.
+      parts_.transport->Connect(
+          peer, view.members[static_cast<size_t>(*rank)].address);
     }
   }
   served_ = joiners;
