@@ -257,6 +257,8 @@ TopologyClientOptions PeerProcess::ClientOptions() const {
   o.events = reports_.events();
   o.layout_fingerprint = game_->layout().fingerprint();
   o.layout = game_->layout().Text();
+  o.max_request_bytes =
+      MaxRequestBytes(static_cast<int>(options_.config.peers()));
   o.first_values = options_.first_values;
   o.configuration_hash = ConfigurationHash(options_.config);
   o.auto_overlap = options_.config.mixing().overlap_steps() == kAutoOverlap;

@@ -218,7 +218,7 @@ void TopologyClient::SendRegister() {
   // The view goes along only if the request stays within the service's limit.
   if (view().epoch != 0 &&
       request.ByteSizeLong() + told_->message.ByteSizeLong() + kFieldBytes <=
-          kMaxRequestBytes) {
+          static_cast<size_t>(options_.max_request_bytes)) {
     *request.mutable_view() = told_->message;
   }
   in_flight_ = true;

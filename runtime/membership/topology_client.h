@@ -24,6 +24,7 @@
 #include "runtime/membership/told_view.h"
 #include "topology/fleet/change_observers.h"
 #include "topology/fleet/membership.h"
+#include "topology/fleet/protocol.h"
 
 namespace gossamer {
 
@@ -57,6 +58,7 @@ struct TopologyClientOptions {
   uint64_t configuration_hash = 0;
   bool auto_overlap = false;  // Registration::auto_overlap
   std::vector<uint64_t> checkpoint_rounds;
+  int max_request_bytes = kRequestBytes;  // MaxRequestBytes of the run
   // The view that the process before this one was told last, to go on by if the
   // service does not answer; null: none.  Of no use without checkpoint rounds.
   std::shared_ptr<const ToldView> last_view = nullptr;

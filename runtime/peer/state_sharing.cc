@@ -67,8 +67,8 @@ void StateSharing::ServeJoiners() {
     if (!parts_.has_edge(peer)) {
       parts_.transport->Disconnect(peer);
     } else if (rank) {
-      // A joiner that was admitted keeps the connection for its edge.  One that
-      // was refused was a second process of a member, at another address.
+      // A joiner that was admitted keeps the connection for its edge.  A joiner
+      // that was refused was a second process of a member, elsewhere.
       parts_.transport->Connect(
           peer, view.members[static_cast<size_t>(*rank)].address);
     }

@@ -299,7 +299,7 @@ absl::StatusOr<TopologyServer> StartTopologyServer(
   builder.AddListeningPort(
       listen, TlsCredentials(std::move(certificates)).Server(), &started.port);
   builder.RegisterService(service);
-  builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
+  builder.SetMaxReceiveMessageSize(service->max_request_bytes());
   builder.SetMaxSendMessageSize(kMaxAnswerBytes);
   // A compressed message is inflated before any limit is checked.
   builder.AddChannelArgument(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET,

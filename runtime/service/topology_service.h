@@ -24,6 +24,7 @@
 #include "runtime/service/store.h"
 #include "runtime/transport/grpc/admission_gate.h"
 #include "topology/fleet/control_plane.h"
+#include "topology/fleet/protocol.h"
 #include "topology/fleet/service_event.h"
 
 namespace gossamer {
@@ -52,6 +53,7 @@ class TopologyService final : public wire::Topology::CallbackService {
 
   // The gate of a server of this service, before any byte is read.
   const std::shared_ptr<AdmissionGate>& gate() const { return gate_; }
+  int max_request_bytes() const { return MaxRequestBytes(options_.expected); }
 
   grpc::ServerUnaryReactor* Register(grpc::CallbackServerContext* context,
                                      const wire::RegisterRequest* request,

@@ -128,6 +128,7 @@ absl::Status RehearsedPeer::Compose(SimNetwork& network,
   // Boot ids come from the seed instead of from chance: a rehearsal repeats.
   const RngKey boot = RngKey(config.seed()).Fold("boot").Fold(self.value);
   TopologyClientOptions client;
+  client.max_request_bytes = MaxRequestBytes(static_cast<int>(config.peers()));
   client.service = "the service";
   client.run_id = config.name();
   client.peer_id = self;

@@ -12,7 +12,7 @@ namespace gossamer::fuzz {
 template <typename Message>
 bool Parse(Bytes bytes, Message& message) {
   const google::protobuf::LogSilencer silent;
-  return bytes.size() <= static_cast<size_t>(kMaxRequestBytes) &&
+  return bytes.size() <= static_cast<size_t>(kRequestBytes) &&
          message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
 }
 

@@ -16,22 +16,31 @@ namespace gossamer {
 // Raised when the meaning of a control message changes.
 inline constexpr VersionRange kControlVersions = {4, 4};
 
-// Sizes of a request to the service, and of its answer in the largest fleet.
-inline constexpr int kMaxRequestBytes = 64 << 10;
+// Sizes of a request to the service in a small fleet, and of its answer in the
+// largest one.
+inline constexpr int kRequestBytes = 64 << 10;
 inline constexpr int kMaxAnswerBytes = 16 << 20;
 // The text of a layout that a registration takes along.
-inline constexpr size_t kMaxLayoutBytes = kMaxRequestBytes / 2;
+inline constexpr size_t kMaxLayoutBytes = kRequestBytes / 2;
 // The size of an answer in a fleet that may grow to so many peers: a view or a
 // status of all, with the longest addresses, and a list of all edges that they
 // can have.
 constexpr int MaxAnswerBytes(int peers) {
   const int64_t n = peers;
-  return static_cast<int>(std::clamp<int64_t>(
-      600 * n + 5 * n * n, kMaxRequestBytes, kMaxAnswerBytes));
+  return static_cast<int>(
+      std::clamp<int64_t>(600 * n + 5 * n * n, kRequestBytes, kMaxAnswerBytes));
 }
 // A fleet that was configured for so few may grow by that factor while its
 // peers listen.
 inline constexpr int kMostGrowth = 8;
+// The size of a request in a fleet that was configured for so many: a
+// registration may hand back a view of all that it has grown to.  A member of a
+// view takes about 64 bytes; the limit bounds what strangers make a service
+// hold.
+constexpr int MaxRequestBytes(int peers) {
+  return static_cast<int>(std::clamp<int64_t>(int64_t{64} * kMostGrowth * peers,
+                                              kRequestBytes, 1 << 20));
+}
 
 inline constexpr size_t kMaxAddressBytes = 255;
 inline constexpr size_t kMaxDeviceBytes = 127;

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "absl/synchronization/notification.h"
 #include "algorithms/base/mutex.h"
 #include "runtime/base/real_loop.h"
@@ -523,6 +524,45 @@ TEST(TopologyClientTest, AServiceThatHasLostItsStateIsHandedTheView) {
   // No peer was sent back to its beginning.
   Peer third(service->address(), 2, 13);
   EXPECT_TRUE(third.Wait([](const Peer& p) { return p.donors_ > 0; }));
+}
+
+TEST(TopologyClientTest, TheViewOfTenThousandIsHandedBack) {
+  constexpr int kMany = 10'000;
+  TemporaryFolder folder;
+  Service service(folder.path() + "/empty.sqlite", kMany);
+  View view;
+  view.run_id = "run";
+  view.generation = 7;
+  view.epoch = 3;
+  view.from_round = 20;
+  view.configuration_hash = 1;
+  view.schedule = FleetOptions().schedule;
+  view.seed = FleetOptions().seed;
+  for (uint64_t id = 1; id <= kMany; ++id) {
+    view.members.push_back(
+        {.id = {id},
+         .address = absl::StrFormat("node-%06d.train.example:7070", id)});
+  }
+  wire::RegisterRequest request;
+  request.set_protocol_version(kControlVersions.newest);
+  request.set_oldest_protocol_version(kControlVersions.oldest);
+  request.set_run_id("run");
+  request.set_peer_id(2);
+  request.set_boot_id(12);
+  request.set_address(view.members[1].address);
+  request.set_has_parameters(true);
+  request.set_trains(true);
+  request.set_layout_fingerprint(1);
+  request.set_configuration_hash(1);
+  *request.mutable_view() = ToMessage(view);
+  ASSERT_GT(request.ByteSizeLong(), 300'000u);
+  auto stub = wire::Topology::NewStub(grpc::CreateChannel(
+      service.address(), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  wire::RegisterResponse response;
+  const grpc::Status registered = stub->Register(&context, request, &response);
+  ASSERT_TRUE(registered.ok()) << registered.error_message();
+  EXPECT_EQ(response.registered(), static_cast<uint32_t>(kMany));
 }
 
 // If it counted as a training peer, its first random parameters would enter the

@@ -521,7 +521,7 @@ TEST_F(LockedServiceTest, APeerCannotPassForTheService) {
 
 TEST_F(LockedServiceTest, GiantAndCompressedRequestsAreRefused) {
   wire::RegisterRequest giant = RequestOf(1);
-  giant.set_address(std::string(kMaxRequestBytes + 1, 'x'));
+  giant.set_address(std::string(service_->max_request_bytes() + 1, 'x'));
   wire::RegisterResponse response;
   const auto stub = StubOf(run_.Peer(1));
   EXPECT_EQ(Ask(*stub, &wire::Topology::Stub::Register, giant, &response)
@@ -640,7 +640,7 @@ TEST_F(LockedServiceTest, ManySmallFieldsCostLittleAndAreRefused) {
   for (int i = 0; i < kFields / 3; ++i) {
     unknown.GetReflection()->MutableUnknownFields(&unknown)->AddVarint(1000, 1);
   }
-  ASSERT_LE(unknown.ByteSizeLong(), static_cast<size_t>(kMaxRequestBytes));
+  ASSERT_LE(unknown.ByteSizeLong(), static_cast<size_t>(kRequestBytes));
   wire::HeartbeatResponse beaten;
   wire::RegisterResponse registered;
   ForgetPeakMemory();
