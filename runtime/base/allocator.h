@@ -13,6 +13,10 @@ namespace gossamer {
 // before threads start.
 void KeepFreedMemory();
 
+// Returns all freed memory to the kernel, also what is kept for the next
+// allocation.  Takes milliseconds, in which threads that allocate wait.
+void GiveBackFreedMemory();
+
 }  // namespace gossamer
 
 #endif  // GOSSAMER_RUNTIME_BASE_ALLOCATOR_H_

@@ -44,7 +44,8 @@ void Reporter::ReportUnauthenticated(bool last) {
   if (news == 0) return;
   Report("strangers_refused",
          absl::StrFormat("%d connections so far were hung up on: as many were "
-                         "open as may be that were not authenticated",
+                         "open as may be that were not authenticated, or their "
+                         "host had flooded",
                          refused),
          news);
 }

@@ -20,6 +20,9 @@ namespace {
 // peers.
 constexpr size_t kMostUnauthenticated = 1024;
 
+// The calls that one connection may have under way.
+constexpr int kMostStreams = 16;
+
 grpc::ServerUnaryReactor* Finish(grpc::CallbackServerContext* context,
                                  const absl::Status& status) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
@@ -39,7 +42,9 @@ TopologyService::TopologyService(
       log_(std::move(log)),
       events_(std::make_shared<ServiceEvents>(log_)),
       certificates_(std::move(certificates)),
-      gate_(std::make_shared<AdmissionGate>(kMostUnauthenticated)) {}
+      gate_(std::make_shared<AdmissionGate>(kMostUnauthenticated)),
+      guard_(std::make_shared<FloodGuard>(kMostStreams * kMaxRequestBytes,
+                                          gate_)) {}
 
 absl::StatusOr<std::unique_ptr<TopologyService>> TopologyService::Create(
     FleetOptions options, std::unique_ptr<Store> store, Clock clock, Log log,
@@ -152,6 +157,7 @@ void TopologyService::EvictRevoked() {
 }
 
 absl::StatusOr<TopologyService::Progress> TopologyService::Tick() {
+  ReportFloods();
   ReportUnauthenticated();
   ReportTrust();
   EvictRevoked();
@@ -208,7 +214,15 @@ void TopologyService::ReportUnauthenticated() {
   MutexLock lock(&mu_);
   events_->ReportSparingly("strangers_refused", refused,
                            "connections so far: as many were open as may be on "
-                           "which nobody had proved to be of the run");
+                           "which nobody had proved to be of the run, or their "
+                           "host had flooded");
+}
+
+void TopologyService::ReportFloods() {
+  for (const std::string& flood : guard_->TakeReports()) {
+    MutexLock lock(&mu_);
+    events_->ReportSeldom("call_refused", clock_(), flood);
+  }
 }
 
 template <typename Request, typename Response>
@@ -224,6 +238,10 @@ grpc::ServerUnaryReactor* TopologyService::Answer(
     gate_->Believe(context->peer(), certificates_ == nullptr
                                         ? std::string()
                                         : ToUri(caller->identity));
+    if (const auto account = guard_->AccountOf(context->peer())) {
+      account->CreditCall();
+      account->CreditMessage(request.ByteSizeLong());
+    }
   }
   {
     MutexLock lock(&mu_);
@@ -314,11 +332,12 @@ absl::StatusOr<TopologyServer> StartTopologyServer(
   // A caller that dawdles, opens too many streams or has gone is cut off.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 15'000);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 16);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreams);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
-  // No option of TCP matters for messages this small; the gate does.
-  AddTuning({}, service->gate(), nullptr, &builder);
+  // No option of TCP matters for messages this small; gate and guard do.
+  AddTuning({}, service->gate(), service->guard(), nullptr, &builder);
+  service->guard()->Start();
   started.server = builder.BuildAndStart();
   if (started.server == nullptr || started.port == 0) {
     return absl::UnavailableError(absl::StrCat(

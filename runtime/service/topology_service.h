@@ -23,6 +23,7 @@
 #include "runtime/service/access.h"
 #include "runtime/service/store.h"
 #include "runtime/transport/grpc/admission_gate.h"
+#include "runtime/transport/grpc/flood_guard.h"
 #include "topology/fleet/control_plane.h"
 #include "topology/fleet/protocol.h"
 #include "topology/fleet/service_event.h"
@@ -54,6 +55,7 @@ class TopologyService final : public wire::Topology::CallbackService {
   // The gate of a server of this service, before any byte is read.
   const std::shared_ptr<AdmissionGate>& gate() const { return gate_; }
   int max_request_bytes() const { return MaxRequestBytes(options_.expected); }
+  const std::shared_ptr<FloodGuard>& guard() const { return guard_; }
 
   grpc::ServerUnaryReactor* Register(grpc::CallbackServerContext* context,
                                      const wire::RegisterRequest* request,
@@ -100,6 +102,7 @@ class TopologyService final : public wire::Topology::CallbackService {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EvictRevoked() ABSL_LOCKS_EXCLUDED(mu_);
   void ReportUnauthenticated() ABSL_LOCKS_EXCLUDED(mu_);
+  void ReportFloods() ABSL_LOCKS_EXCLUDED(mu_);
   void ReportTrust() ABSL_LOCKS_EXCLUDED(mu_);
 
   const FleetOptions options_;
@@ -110,6 +113,7 @@ class TopologyService final : public wire::Topology::CallbackService {
   const std::shared_ptr<ServiceEvents> events_;
   const std::shared_ptr<CertificateFolder> certificates_;
   const std::shared_ptr<AdmissionGate> gate_;
+  const std::shared_ptr<FloodGuard> guard_;
   Mutex mu_;
   std::unique_ptr<ControlPlane> plane_ ABSL_GUARDED_BY(mu_)
       ABSL_PT_GUARDED_BY(mu_);  // null: this instance stands by

@@ -67,7 +67,7 @@ inline constexpr EventInfo kEventKinds[] = {
     {"connection_refused",
      "a certificate is another peer's, has expired or was revoked; or the "
      "connecting peer has another version or run, looks for another peer, "
-     "sends no valid hello, or is one too many",
+     "sends no valid hello, is one too many, or floods",
      "as it says: `gossamer certs show` there and issue again; the same "
      "release, run and addresses everywhere"},
     {"edge_clipped",
@@ -168,8 +168,8 @@ inline constexpr EventInfo kEventKinds[] = {
     {"step_skipped", "a step had no finite gradient; the peer goes on mixing",
      "lower the learning rates, if it recurs"},
     {"strangers_refused",
-     "connections were shut down: too many unauthenticated ones were open, or "
-     "hardly a descriptor was left",
+     "connections were shut down: too many unauthenticated ones were open, "
+     "hardly a descriptor was left, or their host had flooded within a minute",
      "a firewall, if neighbours cannot get in; more descriptors (ulimit -Hn, "
      "LimitNOFILE)"},
     {"trust_unread",

@@ -31,7 +31,7 @@ inline constexpr EventInfo kServiceEvents[] = {
     {"active", "this instance serves now", ""},
     {"call_refused",
      "a certificate does not hold any more, or its owner may not ask this, or "
-     "not so often",
+     "not so often; or a connection floods",
      "`gossamer certs show` there; `gossamer certs revoke`, if it goes on"},
     {"certificate_expires",
      "this program's own certificate, or what it signs views with, ends within "
@@ -52,7 +52,8 @@ inline constexpr EventInfo kServiceEvents[] = {
     {"stands_by", "another instance serves, or none is known to", ""},
     {"strangers_refused",
      "connections were shut down: as many unauthenticated ones were open as "
-     "may be, or hardly a descriptor was left",
+     "may be, hardly a descriptor was left, or their host had flooded within a "
+     "minute",
      "a firewall, if members cannot get in; more descriptors (ulimit -Hn, "
      "LimitNOFILE)"},
     {"trust_unread",

@@ -1,48 +1,18 @@
 #include "runtime/transport/grpc/admission_gate.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "runtime/base/descriptor_limit.h"
+#include "runtime/base/steady_time.h"
+#include "runtime/transport/grpc/socket_names.h"
 
 namespace gossamer {
 namespace {
-
-// Returns the host and the address of a socket's other end, written as gRPC
-// does: an IPv4 address within IPv6 as IPv4.  Both are empty unless the socket
-// is connected.
-std::pair<std::string, std::string> PeerOf(int socket) {
-  sockaddr_storage name = {};
-  socklen_t size = sizeof(name);
-  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&name), &size) != 0) {
-    return {};
-  }
-  char text[INET6_ADDRSTRLEN] = "";
-  if (name.ss_family == AF_INET) {
-    sockaddr_in v4 = {};
-    std::memcpy(&v4, &name, sizeof(v4));
-    ::inet_ntop(AF_INET, &v4.sin_addr, text, sizeof(text));
-    return {text, absl::StrCat("ipv4:", text, ":", ntohs(v4.sin_port))};
-  }
-  if (name.ss_family != AF_INET6) return {};
-  sockaddr_in6 v6 = {};
-  std::memcpy(&v6, &name, sizeof(v6));
-  if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
-    ::inet_ntop(AF_INET, &v6.sin6_addr.s6_addr[12], text, sizeof(text));
-    return {text, absl::StrCat("ipv4:", text, ":", ntohs(v6.sin6_port))};
-  }
-  ::inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof(text));
-  return {text, absl::StrCat("ipv6:[", text, "]:", ntohs(v6.sin6_port))};
-}
 
 // Returns the number of descriptors that connections may reach.  The kernel
 // gives out the least free number, so a socket with this number shows that
@@ -61,12 +31,14 @@ uint64_t FileOf(int socket) {
 
 }  // namespace
 
-AdmissionGate::AdmissionGate(size_t most, size_t most_of_one)
+AdmissionGate::AdmissionGate(size_t most, size_t most_of_one,
+                             absl::Duration bar)
     : ceiling_(CeilingOf(DescriptorLimit())),
       // Neighbours keep the other half, whatever unauthenticated connections
       // do.
       most_(std::min(most, ceiling_ / 2)),
-      most_of_one_(most_of_one) {}
+      most_of_one_(most_of_one),
+      bar_(bar) {}
 
 void AdmissionGate::Watch(int listener) {
   MutexLock lock(&mu_);
@@ -96,9 +68,27 @@ bool AdmissionGate::Full(const std::string& host) const {
   return unauthenticated_.size() >= most_ || alike >= (most_ + 1) / 2;
 }
 
+bool AdmissionGate::Barred(const std::string& host) {
+  std::erase_if(barred_,
+                [now = SteadyNow()](const auto& b) { return b.second <= now; });
+  return barred_.contains(host);
+}
+
+void AdmissionGate::Bar(const std::string& host) {
+  MutexLock lock(&mu_);
+  barred_[host] = SteadyNow() + bar_;
+  // The host may have opened more connections, to begin again on each.
+  refused_ += std::erase_if(unauthenticated_, [&](const auto& s) {
+    if (s.second.host != host) return false;
+    if (OtherEndOf(s.first).address == s.second.address) {
+      ResetSocket(s.first);
+    }
+    return true;
+  });
+}
+
 bool AdmissionGate::Admit(int socket) {
-  std::string host, address;
-  std::tie(host, address) = PeerOf(socket);
+  auto [host, address] = OtherEndOf(socket);
   MutexLock lock(&mu_);
   known_.erase(socket);  // the connection that had this number has gone
   if (address.empty()) {
@@ -113,7 +103,7 @@ bool AdmissionGate::Admit(int socket) {
   // system call.
   if (Full(host)) ForgetClosed();
   const bool scarce = static_cast<size_t>(socket) >= ceiling_;
-  if (Full(host) || scarce) {
+  if (Full(host) || scarce || Barred(host)) {
     ++refused_;
     // The socket is shut down and not closed: the descriptor is gRPC's, which
     // closes it when it finds it ended.
@@ -130,7 +120,7 @@ bool AdmissionGate::Admit(int socket) {
 // another connection's, is no longer connected to the same address.
 void AdmissionGate::ForgetClosed() {
   const auto closed = [](const auto& s) {
-    return PeerOf(s.first).second != s.second.address;
+    return OtherEndOf(s.first).address != s.second.address;
   };
   std::erase_if(unauthenticated_, closed);
   std::erase_if(known_, closed);
@@ -157,9 +147,7 @@ void AdmissionGate::Keep(int socket, Known known) {
 }
 
 void AdmissionGate::Believe(absl::string_view address, absl::string_view who) {
-  const std::string plain =
-      // gRPC escapes the brackets of an IPv6 address in its URIs.
-      absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}});
+  const std::string plain = PlainAddress(address);
   MutexLock lock(&mu_);
   const auto stranger = std::ranges::find_if(
       unauthenticated_,

@@ -18,6 +18,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "algorithms/base/mutex.h"
 
 namespace gossamer {
@@ -26,13 +27,18 @@ namespace gossamer {
 class AdmissionGate {
  public:
   static constexpr size_t kMostOfOne = 16;
+  // The time for which a host that floods gets no connection.  A flood is
+  // noticed within a fraction of a second, so one that always comes back takes
+  // less than a hundredth of what it could.
+  static constexpr absl::Duration kBar = absl::Minutes(1);
 
   // Admits at most `most` unauthenticated connections at a time, or half of the
   // descriptors that the process may use, whichever is less.  Half of them may
   // be of one host, so that one machine cannot keep all others out.  An
   // identity has at most `most_of_one` connections; its eldest is shut down for
   // one more.
-  explicit AdmissionGate(size_t most, size_t most_of_one = kMostOfOne);
+  explicit AdmissionGate(size_t most, size_t most_of_one = kMostOfOne,
+                         absl::Duration bar = kBar);
 
   size_t most() const { return most_; }
   // Connections that are let in however many unauthenticated ones there are.
@@ -48,6 +54,9 @@ class AdmissionGate {
   // known.
   void Believe(absl::string_view address, absl::string_view who = "")
       ABSL_LOCKS_EXCLUDED(mu_);
+  // Admits no connection of this host for a while, and resets those that are
+  // unauthenticated.
+  void Bar(const std::string& host) ABSL_LOCKS_EXCLUDED(mu_);
 
   size_t strangers() ABSL_LOCKS_EXCLUDED(mu_);
   uint64_t refused() ABSL_LOCKS_EXCLUDED(mu_);
@@ -65,6 +74,7 @@ class AdmissionGate {
   // Returns whether one more unauthenticated connection of this host is too
   // many.
   bool Full(const std::string& host) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool Barred(const std::string& host) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void HangUpOnWaiting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ForgetClosed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Keep(int socket, Known known) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -72,11 +82,14 @@ class AdmissionGate {
   const size_t ceiling_;  // no socket has this number or a larger one
   const size_t most_;
   const size_t most_of_one_;
+  const absl::Duration bar_;
   Mutex mu_;
   std::map<int, Unauthenticated> unauthenticated_
       ABSL_GUARDED_BY(mu_);                                 // by socket
   std::map<int, Known> known_ ABSL_GUARDED_BY(mu_);         // by socket
   std::map<int, uint64_t> listeners_ ABSL_GUARDED_BY(mu_);  // and their files
+  std::map<std::string, absl::Time> barred_
+      ABSL_GUARDED_BY(mu_);  // by host, and until when
   uint64_t believed_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t refused_ ABSL_GUARDED_BY(mu_) = 0;
 };

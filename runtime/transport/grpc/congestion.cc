@@ -8,18 +8,13 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/transport/grpc/socket_names.h"
+
 namespace gossamer {
 namespace {
 
 // Less is no pause, but the time between two packets.
 constexpr absl::Duration kShortest = absl::Milliseconds(10);
-
-std::optional<uint64_t> CookieOf(int fd) {
-  uint64_t cookie = 0;
-  socklen_t size = sizeof(cookie);
-  if (getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &size) != 0) return {};
-  return cookie;
-}
 
 }  // namespace
 

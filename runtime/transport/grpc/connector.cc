@@ -33,16 +33,20 @@ absl::Status Connector::Start() {
   // taken.
   polled_ = true;
   CheckAgain();
-  if (io_.congestion() != nullptr) LookAtSockets();
+  LookAtSockets();
   return started;
 }
 
 void Connector::LookAtSockets() {
-  io_.congestion()->Look();
-  congestion_timer_ = loop_->RunAt(loop_->Now() + SocketCongestion::kLookEvery,
-                                   [self = shared_from_this()] {
-                                     if (self->alive_) self->LookAtSockets();
-                                   });
+  if (io_.congestion() != nullptr) io_.congestion()->Look();
+  for (const std::string& flood : io_.TakeFloods()) {
+    // Nobody knows which peer it is: a flood needs no stream.
+    Report(PeerId{}, absl::ResourceExhaustedError(flood));
+  }
+  socket_timer_ = loop_->RunAt(loop_->Now() + SocketCongestion::kLookEvery,
+                               [self = shared_from_this()] {
+                                 if (self->alive_) self->LookAtSockets();
+                               });
 }
 
 void Connector::Shutdown() {
@@ -50,7 +54,7 @@ void Connector::Shutdown() {
   // nothing.
   alive_ = false;
   loop_->Cancel(check_timer_);
-  loop_->Cancel(congestion_timer_);
+  loop_->Cancel(socket_timer_);
   if (std::exchange(polled_, false)) loop_->SetPoller(nullptr);
   for (auto& [id, peer] : peers_) loop_->Cancel(peer.redial);
   for (auto& [stream, state] : streams_) loop_->Cancel(state.hello_timer);

@@ -105,7 +105,7 @@ class Connector final : public GrpcStreamOwner,
   TransportListener* listener_ = nullptr;
   bool alive_ = true;
   bool polled_ = false;
-  EventLoop::TimerId check_timer_{0}, congestion_timer_{0};
+  EventLoop::TimerId check_timer_{0}, socket_timer_{0};
   ConnectionId last_id_ = 0;
   TransportCounters counters_;
   std::map<PeerId, Peer> peers_;

@@ -18,6 +18,11 @@ constexpr int kIdentityOnly = 1;  // the bit of GRPC_COMPRESS_NONE
 // and as many again that are about to end.
 constexpr size_t kMostOfOnePeer = 4 * kMaxLanes;
 
+// Windows, as they are asked for, of bytes that gRPC may hold for the loop. Its
+// estimate of the link makes them larger: 32 MiB of 16 at 20 ms without a limit
+// of rate.
+constexpr size_t kWindows = 8;
+
 int Milliseconds(absl::Duration d) {
   return static_cast<int>(absl::ToInt64Milliseconds(d));
 }
@@ -65,6 +70,8 @@ GrpcIo::GrpcIo(GrpcStreamOwner* owner, const GrpcOptions& options)
       dial_credentials_(tls_.Channel(Role::kPeer)),
       gate_(std::make_shared<AdmissionGate>(
           static_cast<size_t>(options.max_unauthenticated), kMostOfOnePeer)),
+      guard_(std::make_shared<FloodGuard>(
+          kWindows * static_cast<size_t>(options.stream_window_bytes), gate_)),
       all_bytes_(std::make_shared<ByteBudget>(options.max_bytes_in_flight)) {}
 
 GrpcIo::~GrpcIo() { Shutdown(); }
@@ -101,7 +108,8 @@ absl::Status GrpcIo::Listen() {
   // A client that connects and then opens no stream is not kept.
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
                              Milliseconds(options_.hello_timeout));
-  AddTuning(tuning_, gate_, congestion_, &builder);
+  AddTuning(tuning_, gate_, guard_, congestion_, &builder);
+  guard_->Start();
   server_queue_ = builder.AddCompletionQueue();
   server_ = builder.BuildAndStart();
   if (server_ == nullptr || port == 0) {
@@ -144,10 +152,11 @@ GrpcStreamPtr GrpcIo::Dial(const std::string& address,
 
 // Without certificates a peer only claims its id.  The gate then does not count
 // connections by id: any program could claim it, and so end the peer's own.
-void GrpcIo::Believe(const GrpcStream& stream, PeerId peer) {
+void GrpcIo::Believe(GrpcStream& stream, PeerId peer) {
   gate_->Believe(stream.address(), options_.certificates == nullptr
                                        ? std::string()
                                        : absl::StrCat(peer.value));
+  stream.CreditTo(guard_->AccountOf(stream.address()));
 }
 
 EventLoop::Callback GrpcIo::Wait(absl::Duration limit) {
@@ -182,9 +191,7 @@ void GrpcIo::OnAccepted(GrpcStreamPtr stream) {
   // gRPC 1.51 does not enforce its limit of streams on a client that has not
   // acknowledged the settings.
   const bool second =
-      std::ranges::any_of(streams_, [&](const GrpcStreamPtr& other) {
-        return !other->dialled() && other->address() == stream->address();
-      });
+      !accepted_.try_emplace(stream->address(), stream.get()).second;
   // A refused stream is tracked as well: its last event is waited for.
   streams_.insert(stream);
   if (full) {
@@ -214,6 +221,8 @@ void GrpcIo::OnAcceptEnded() { accepting_ = false; }
 void GrpcIo::OnEnd(GrpcStreamPtr stream, absl::Status why) {
   owner_->OnEnd(stream, std::move(why));
   streams_.erase(stream);
+  const auto it = accepted_.find(stream->address());
+  if (it != accepted_.end() && it->second == stream.get()) accepted_.erase(it);
 }
 
 // gRPC allows no operation on a queue that has been shut down, so all streams

@@ -14,14 +14,17 @@
 
 #include <atomic>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/transport/grpc/admission_gate.h"
+#include "runtime/transport/grpc/flood_guard.h"
 #include "runtime/transport/grpc/grpc_stream.h"
 #include "runtime/transport/grpc/grpc_transport.h"
 #include "runtime/transport/grpc/socket_tuning.h"
@@ -53,10 +56,11 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
 
   GrpcStreamPtr Dial(const std::string& address, const TransportHello& hello);
   // Tells the gate that the other end of this accepted stream is `peer`.
-  void Believe(const GrpcStream& stream, PeerId peer);
+  void Believe(GrpcStream& stream, PeerId peer);
   uint64_t strangers_refused() const { return gate_->refused(); }
   // Null if sockets keep the congestion control that they begin with.
   SocketCongestion* congestion() { return congestion_.get(); }
+  std::vector<std::string> TakeFloods() { return guard_->TakeReports(); }
 
   EventLoop::Callback Wait(absl::Duration limit) override;
   void Wake() override;
@@ -78,6 +82,7 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
   const TlsCredentials tls_;
   const std::shared_ptr<grpc::ChannelCredentials> dial_credentials_;
   const std::shared_ptr<AdmissionGate> gate_;
+  const std::shared_ptr<FloodGuard> guard_;
   const std::shared_ptr<ByteBudget> all_bytes_;
   int port_ = 0;
   grpc::AsyncGenericService service_;
@@ -90,6 +95,8 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
   std::atomic<bool> woken_ = false;
 
   std::set<GrpcStreamPtr> streams_;
+  // The one stream of each accepted connection, by its address.
+  std::map<std::string, const GrpcStream*> accepted_;
   bool accepting_ = false;
   bool shutting_down_ = false;
 };

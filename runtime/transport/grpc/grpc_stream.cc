@@ -101,6 +101,7 @@ void GrpcStream::OnStarted(bool ok) {
       owner_->OnAcceptEnded();
       return;
     }
+    address_ = server_context_->peer();
     // The next call is awaited before this one goes on, so that the server
     // always has a place for one.
     Accept(owner_, limits_, service_, server_queue_);
@@ -159,6 +160,7 @@ absl::Status GrpcStream::Receive() {
     owner_->OnHello(shared_from_this(), *std::move(hello));
     return absl::OkStatus();
   }
+  if (account_ != nullptr) account_->CreditMessage(incoming_.Length());
   std::optional<ReceivedFrame> frame;
   // The first chunk is not timed: it waited for the sender to begin, the others
   // show what the link gives.
@@ -247,6 +249,11 @@ std::shared_ptr<const grpc::AuthContext> GrpcStream::caller() const {
   if (client_context_ != nullptr) return client_context_->auth_context();
   if (server_context_ != nullptr) return server_context_->auth_context();
   return nullptr;
+}
+
+void GrpcStream::CreditTo(std::shared_ptr<FloodAccount> account) {
+  account_ = std::move(account);
+  if (account_ != nullptr) account_->CreditCall();
 }
 
 void GrpcStream::End(const absl::Status& why) {

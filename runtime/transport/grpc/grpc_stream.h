@@ -20,6 +20,7 @@
 
 #include "absl/status/status.h"
 #include "runtime/transport/grpc/chunking.h"
+#include "runtime/transport/grpc/flood_guard.h"
 #include "runtime/transport/grpc/hello.h"
 #include "runtime/transport/transport.h"
 
@@ -83,8 +84,12 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
   // The identity that the other end has proved, from its hello to the last
   // event; null before and after.
   std::shared_ptr<const grpc::AuthContext> caller() const;
-  // The address of an accepted stream's other end, as gRPC writes it.
-  std::string address() const { return server_context_->peer(); }
+  // The address of an accepted stream's other end, as gRPC writes it; empty for
+  // a dialled one.
+  const std::string& address() const { return address_; }
+  // Credits this stream, whose hello was accepted, and its messages from now on
+  // to `account`.
+  void CreditTo(std::shared_ptr<FloodAccount> account);
   // Ends the stream.  The other end hears the reason if this end accepted the
   // stream and is not in the middle of a write.
   void End(const absl::Status& why);
@@ -140,6 +145,8 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
   size_t first_chunk_bytes_ = 0;
   absl::Time first_chunk_at_;
   bool greeted_ = false;
+  std::string address_;
+  std::shared_ptr<FloodAccount> account_;  // null: nobody counts
 
   grpc::ByteBuffer outgoing_;
   GrpcStreamPtr self_;  // keeps the stream alive until its last event

@@ -75,8 +75,11 @@ int Ask(int64_t in_flight, int64_t most, int64_t tuned) {
 
 struct Mutator : grpc_socket_mutator {
   Mutator(SocketTuning t, std::shared_ptr<AdmissionGate> g,
-          std::shared_ptr<SocketCongestion> c)
-      : tuning(std::move(t)), gate(std::move(g)), congestion(std::move(c)) {
+          std::shared_ptr<FloodGuard> f, std::shared_ptr<SocketCongestion> c)
+      : tuning(std::move(t)),
+        gate(std::move(g)),
+        guard(std::move(f)),
+        congestion(std::move(c)) {
     grpc_socket_mutator_init(this, &kTable);
   }
   // Never returns false, which would make gRPC stop listening.  gRPC finds a
@@ -92,8 +95,8 @@ struct Mutator : grpc_socket_mutator {
           own->gate != nullptr) {
         own->gate->Watch(info->fd);
       }
-    } else if (own->gate != nullptr) {
-      own->gate->Admit(info->fd);
+    } else if (own->gate != nullptr && own->gate->Admit(info->fd)) {
+      own->guard->Add(info->fd);
     }
     if (info->usage != GRPC_FD_SERVER_LISTENER_USAGE &&
         own->congestion != nullptr) {
@@ -112,18 +115,22 @@ struct Mutator : grpc_socket_mutator {
                                                         Destroy, Mutate};
   const SocketTuning tuning;
   const std::shared_ptr<AdmissionGate> gate;
+  const std::shared_ptr<FloodGuard> guard;
   const std::shared_ptr<SocketCongestion> congestion;
 };
 
 class TuningOption final : public grpc::ServerBuilderOption {
  public:
   TuningOption(SocketTuning tuning, std::shared_ptr<AdmissionGate> gate,
+               std::shared_ptr<FloodGuard> guard,
                std::shared_ptr<SocketCongestion> congestion)
       : tuning_(std::move(tuning)),
         gate_(std::move(gate)),
+        guard_(std::move(guard)),
         congestion_(std::move(congestion)) {}
   void UpdateArguments(grpc::ChannelArguments* arguments) override {
-    arguments->SetSocketMutator(new Mutator(tuning_, gate_, congestion_));
+    arguments->SetSocketMutator(
+        new Mutator(tuning_, gate_, guard_, congestion_));
   }
   void UpdatePlugins(
       std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>*) override {}
@@ -131,6 +138,7 @@ class TuningOption final : public grpc::ServerBuilderOption {
  private:
   const SocketTuning tuning_;
   const std::shared_ptr<AdmissionGate> gate_;
+  const std::shared_ptr<FloodGuard> guard_;
   const std::shared_ptr<SocketCongestion> congestion_;
 };
 
@@ -183,14 +191,15 @@ void AddTuning(const SocketTuning& tuning,
                std::shared_ptr<SocketCongestion> congestion,
                grpc::ChannelArguments* arguments) {
   arguments->SetSocketMutator(
-      new Mutator(tuning, nullptr, std::move(congestion)));
+      new Mutator(tuning, nullptr, nullptr, std::move(congestion)));
 }
 
 void AddTuning(const SocketTuning& tuning, std::shared_ptr<AdmissionGate> gate,
+               std::shared_ptr<FloodGuard> guard,
                std::shared_ptr<SocketCongestion> congestion,
                grpc::ServerBuilder* builder) {
-  builder->SetOption(std::make_unique<TuningOption>(tuning, std::move(gate),
-                                                    std::move(congestion)));
+  builder->SetOption(std::make_unique<TuningOption>(
+      tuning, std::move(gate), std::move(guard), std::move(congestion)));
 }
 
 }  // namespace gossamer

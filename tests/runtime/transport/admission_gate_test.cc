@@ -18,32 +18,19 @@
 namespace gossamer {
 namespace {
 
-// Accepts on request, as gRPC does: every connection that the kernel has.
+// A gate that is asked about the connections of a port.
 class Door {
  public:
-  explicit Door(size_t most) : gate(most) {
-    sockaddr_in own = {};
-    own.sin_family = AF_INET;
-    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof own;
-    EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&own), size), 0);
-    EXPECT_EQ(::listen(listener_, 64), 0);
-    EXPECT_EQ(
-        ::getsockname(listener_, reinterpret_cast<sockaddr*>(&own), &size), 0);
-    port = ntohs(own.sin_port);
-  }
+  explicit Door(size_t most, absl::Duration bar = AdmissionGate::kBar)
+      : gate(most, AdmissionGate::kMostOfOne, bar) {}
   ~Door() {
     for (const int socket : accepted_) ::close(socket);
-    ::close(listener_);
   }
   Door(const Door&) = delete;
   Door& operator=(const Door&) = delete;
 
   // Accepts the next connection; the gate has not seen it.
-  void Accept() {
-    accepted_.push_back(::accept(listener_, nullptr, nullptr));
-    EXPECT_GE(accepted_.back(), 0);
-  }
+  void Accept() { accepted_.push_back(listener_.Accept()); }
   // Returns whether the gate admits it.
   bool Admit() { return gate.Admit(accepted_.back()); }
   // Waits until this end knows that the other has reset it.
@@ -52,12 +39,13 @@ class Door {
     EXPECT_EQ(::poll(&poll, 1, 60'000), 1);
   }
 
-  AdmissionGate gate;
-  int port = 0;
-
  private:
-  const int listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const RawListener listener_;
   std::vector<int> accepted_;
+
+ public:
+  AdmissionGate gate;
+  const int port = listener_.port();
 };
 
 TEST(AdmissionGateTest, WhoHasGoneBeforeItIsAcceptedHoldsNoPlace) {
@@ -88,6 +76,37 @@ TEST(AdmissionGateTest, WhoGoesAfterwardsMakesRoom) {
     door.AwaitReset();
   }
   EXPECT_EQ(door.gate.strangers(), 0u);
+}
+
+TEST(AdmissionGateTest, AHostThatFloodsIsKeptOutForAWhile) {
+  Door door(8, absl::Milliseconds(300));
+  RawSocket member(door.port, 1), stranger(door.port, 1), other(door.port, 2);
+  door.Accept();
+  EXPECT_TRUE(door.Admit());
+  sockaddr_in own = {};
+  socklen_t size = sizeof own;
+  ::getsockname(member.fd(), reinterpret_cast<sockaddr*>(&own), &size);
+  door.gate.Believe(absl::StrCat("ipv4:127.0.0.1:", ntohs(own.sin_port)));
+  for (int i = 0; i < 2; ++i) {
+    door.Accept();
+    EXPECT_TRUE(door.Admit());
+  }
+  door.gate.Bar("127.0.0.1");
+  EXPECT_TRUE(stranger.EndsWithin(absl::Seconds(60)));
+  EXPECT_FALSE(member.EndsWithin(absl::Milliseconds(10)));
+  EXPECT_FALSE(other.EndsWithin(absl::Milliseconds(10)));
+  EXPECT_EQ(door.gate.strangers(), 1u);
+  for (bool let_in = false; !let_in;) {
+    RawSocket again(door.port, 1);
+    door.Accept();
+    let_in = door.Admit();
+    if (let_in) break;
+    EXPECT_TRUE(again.EndsWithin(absl::Seconds(60)));
+  }
+  EXPECT_GE(door.gate.refused(), 1u);
+  RawSocket third(door.port, 3);
+  door.Accept();
+  EXPECT_TRUE(door.Admit());
 }
 
 }  // namespace

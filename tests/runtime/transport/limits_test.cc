@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "runtime/transport/grpc/chunking.h"
 #include "runtime/transport/grpc/grpc_transport.h"
+#include "runtime/transport/grpc/hello.h"
 #include "tests/runtime/identity/test_run.h"
 #include "tests/runtime/transport/grpc_node.h"
 #include "tests/runtime/transport/hostile_server.h"
@@ -307,11 +308,23 @@ TEST(LimitsTest, StreamsOfOneConnectionAreBounded) {
   }
 }
 
-// A client that never acknowledges the settings gets no more streams either.
-TEST(LimitsTest, StreamsOfAConnectionThatIgnoresSettingsAreBounded) {
-  GrpcOptions options = OptionsOf(kA);
-  options.hello_timeout = kLimit;
-  Node node(options);
+std::string FrameOf(char type, char flags, uint32_t stream,
+                    const std::string& payload) {
+  std::string frame;
+  for (const int shift : {16, 8, 0}) {
+    frame += static_cast<char>(payload.size() >> shift);
+  }
+  frame += {type, flags};
+  for (const int shift : {24, 16, 8, 0}) {
+    frame += static_cast<char>(stream >> shift);
+  }
+  return frame + payload;
+}
+
+constexpr char kData = 0, kHeaders = 1, kReset = 3, kEndHeaders = 4;
+
+// The headers of a call that opens a stream of this transport.
+std::string HeadersOf(uint32_t stream) {
   const auto text = [](const std::string& s) {
     return std::string(1, static_cast<char>(s.size())) + s;
   };
@@ -326,16 +339,55 @@ TEST(LimitsTest, StreamsOfAConnectionThatIgnoresSettingsAreBounded) {
            {"content-type", "application/grpc"}}) {
     fields += std::string(1, '\0') + text(name) + text(value);
   }
-  constexpr char kHeaders = 1, kEndHeaders = 4;
+  return FrameOf(kHeaders, kEndHeaders, stream, fields);
+}
+
+// A client that never acknowledges the settings gets no more streams either.
+TEST(LimitsTest, StreamsOfAConnectionThatIgnoresSettingsAreBounded) {
+  GrpcOptions options = OptionsOf(kA);
+  options.hello_timeout = kLimit;
+  Node node(options);
   RawSocket rude(PortOf(node.address()));
-  std::string bytes = kPreface;
-  for (const char stream : {1, 3}) {
-    bytes += std::string(2, '\0') + static_cast<char>(fields.size()) +
-             kHeaders + kEndHeaders + std::string(3, '\0') + stream + fields;
-  }
-  ASSERT_TRUE(rude.Send(bytes));
+  ASSERT_TRUE(rude.Send(kPreface + HeadersOf(1) + HeadersOf(3)));
   const absl::Status problem = node.AwaitProblem();
   EXPECT_TRUE(absl::IsResourceExhausted(problem)) << problem;
+}
+
+// Resets of HTTP/2 end the connection, and the peer's host is kept out; before
+// a hello and after one.
+TEST(LimitsTest, AFloodEndsItsConnection) {
+  for (const bool greets : {false, true}) {
+    Node node(OptionsOf(kA));
+    node.Connect(kB, "");
+    RawSocket rude(PortOf(node.address()));
+    std::string flood = kPreface;
+    if (greets) {
+      const ByteVector hello = EncodeHello(HelloOfB());
+      const std::string text(reinterpret_cast<const char*>(hello.data()),
+                             hello.size());
+      // gRPC puts the length of a message before it.
+      flood +=
+          HeadersOf(1) +
+          FrameOf(kData, 0, 1,
+                  std::string(4, '\0') + static_cast<char>(text.size()) + text);
+      ASSERT_TRUE(rude.Send(std::exchange(flood, "")));
+      ASSERT_TRUE(node.Await([](const Seen& s) { return s.ups.size() == 1; }));
+    }
+    constexpr uint32_t kResets = 20'000;
+    for (uint32_t stream = 3; stream < 2 * kResets; stream += 2) {
+      flood += HeadersOf(stream) +
+               FrameOf(kReset, 0, stream, std::string(3, '\0') + '\x8');
+    }
+    ForgetPeakMemory();
+    const int64_t before = PeakMemory();
+    rude.Send(flood);  // some of it, before the end
+    EXPECT_TRUE(rude.EndsWithin(kLimit));
+    EXPECT_LT(PeakMemory() - before, kPeakFactor * (128 << 10));
+    const absl::Status problem = node.AwaitProblem();
+    EXPECT_TRUE(absl::IsResourceExhausted(problem)) << problem;
+    RawSocket again(PortOf(node.address()));
+    EXPECT_TRUE(again.EndsWithin(kLimit));
+  }
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// A TCP connection to a port of this machine that sends any bytes, or none.
+// A TCP connection to a port of this machine that sends any bytes, or none, and
+// a port to connect to.
 
 #ifndef GOSSAMER_TESTS_RUNTIME_TRANSPORT_RAW_SOCKET_H_
 #define GOSSAMER_TESTS_RUNTIME_TRANSPORT_RAW_SOCKET_H_
@@ -27,6 +28,36 @@ inline int PortOf(const std::string& address) {
 
 // The beginning of a TLS record that never ends: a ClientHello's first bytes.
 inline const std::string kHalfHandshake("\x16\x03\x01\x02\x00\x01", 6);
+
+// Accepts on request, as gRPC does: every connection that the kernel has.
+class RawListener {
+ public:
+  RawListener() {
+    sockaddr_in own = {};
+    own.sin_family = AF_INET;
+    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof own;
+    EXPECT_EQ(::bind(fd_, reinterpret_cast<sockaddr*>(&own), size), 0);
+    EXPECT_EQ(::listen(fd_, 64), 0);
+    EXPECT_EQ(::getsockname(fd_, reinterpret_cast<sockaddr*>(&own), &size), 0);
+    port_ = ntohs(own.sin_port);
+  }
+  ~RawListener() { ::close(fd_); }
+  RawListener(const RawListener&) = delete;
+  RawListener& operator=(const RawListener&) = delete;
+
+  int port() const { return port_; }
+  // Returns a socket that is the caller's to close.
+  int Accept() const {
+    const int socket = ::accept(fd_, nullptr, nullptr);
+    EXPECT_GE(socket, 0);
+    return socket;
+  }
+
+ private:
+  const int fd_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  int port_ = 0;
+};
 
 class RawSocket {
  public:

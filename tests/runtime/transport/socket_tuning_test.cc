@@ -206,7 +206,9 @@ TEST(SocketTuning, ReachesBothEndsOfAConnection) {
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
                            &port);
   const auto congestion = std::make_shared<SocketCongestion>(/*pauses=*/true);
-  AddTuning(tuning, std::make_shared<AdmissionGate>(8), congestion, &builder);
+  const auto gate = std::make_shared<AdmissionGate>(8);
+  AddTuning(tuning, gate, std::make_shared<FloodGuard>(0, gate), congestion,
+            &builder);
   grpc::AsyncGenericService service;
   builder.RegisterAsyncGenericService(&service);
   const auto queue = builder.AddCompletionQueue();

@@ -1,0 +1,69 @@
+#include "runtime/transport/grpc/call_counter.h"
+
+#include <grpc/grpc.h>
+#include <grpc/support/alloc.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+
+namespace gossamer {
+namespace {
+
+using nlohmann::json;
+
+// Takes what gRPC has allocated.
+json Parse(char* text) {
+  const std::unique_ptr<char, void (*)(void*)> owned(text, gpr_free);
+  // gRPC returns null for what has gone meanwhile.
+  return owned == nullptr ? json()
+                          : json::parse(owned.get(), nullptr,
+                                        /*allow_exceptions=*/false);
+}
+
+// Returns a number of channelz, which are strings in JSON.
+int64_t Number(const json& of, const char* name) {
+  int64_t number = 0;
+  return of.is_object() && absl::SimpleAtoi(of.value(name, "0"), &number)
+             ? number
+             : 0;
+}
+
+json Part(const json& of, const char* name) {
+  return of.is_object() ? of.value(name, json()) : json();
+}
+
+}  // namespace
+
+void CallCounter::Find() {
+  const json servers = Parse(grpc_channelz_get_servers(0));
+  for (const json& server : Part(servers, "server")) {
+    const int64_t id = Number(Part(server, "ref"), "serverId");
+    // The answer is one page of many.
+    for (int64_t next = 0; next >= 0;) {
+      const json page = Parse(grpc_channelz_get_server_sockets(id, next, 0));
+      next = -1;
+      for (const json& socket : Part(page, "socketRef")) {
+        const int64_t number = Number(socket, "socketId");
+        if (!page.value("end", false)) next = number + 1;
+        // The name ends with the address, behind the kind of the transport.
+        if (!absl::EndsWith(socket.value("name", ""), address_)) continue;
+        id_ = number;
+        return;
+      }
+    }
+  }
+}
+
+uint64_t CallCounter::Begun() {
+  // The list of all connections is long, so it is read once.
+  if (id_ == 0) Find();
+  if (id_ == 0) return 0;
+  const json whole = Parse(grpc_channelz_get_socket(id_));
+  return static_cast<uint64_t>(
+      Number(Part(Part(whole, "socket"), "data"), "streamsStarted"));
+}
+
+}  // namespace gossamer

@@ -1,0 +1,39 @@
+// The names of a socket, the kernel's own and the address of its other end; and
+// its end.
+//
+// Internal to transport/grpc.  Knows nothing of what they are for.
+
+#ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_SOCKET_NAMES_H_
+#define GOSSAMER_RUNTIME_TRANSPORT_GRPC_SOCKET_NAMES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace gossamer {
+
+// A number that no other socket has, also after this one is closed, as a
+// descriptor does.  Nothing if this is no open socket.
+std::optional<uint64_t> CookieOf(int socket);
+
+struct OtherEnd {
+  std::string host;
+  std::string address;  // as gRPC writes it: "ipv4:10.0.0.2:4711"
+};
+// An IPv4 address within IPv6 is written as IPv4.  Both are empty unless the
+// socket is connected.
+OtherEnd OtherEndOf(int socket);
+
+// Undoes gRPC's escapes of an address that it hands to its callers.
+std::string PlainAddress(absl::string_view address);
+
+// Ends a connection together with the bytes of it that wait to be read:
+// shutdown() would leave them to gRPC, which reads all of them.  The descriptor
+// stays gRPC's.
+void ResetSocket(int socket);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_TRANSPORT_GRPC_SOCKET_NAMES_H_
