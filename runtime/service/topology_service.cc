@@ -43,8 +43,8 @@ TopologyService::TopologyService(
       events_(std::make_shared<ServiceEvents>(log_)),
       certificates_(std::move(certificates)),
       gate_(std::make_shared<AdmissionGate>(kMostUnauthenticated)),
-      guard_(std::make_shared<FloodGuard>(kMostStreams * kMaxRequestBytes,
-                                          gate_)) {}
+      guard_(std::make_shared<FloodGuard>(
+          kMostStreams * static_cast<size_t>(max_request_bytes()), gate_)) {}
 
 absl::StatusOr<std::unique_ptr<TopologyService>> TopologyService::Create(
     FleetOptions options, std::unique_ptr<Store> store, Clock clock, Log log,

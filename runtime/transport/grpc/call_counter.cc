@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -23,16 +24,19 @@ json Parse(char* text) {
                                         /*allow_exceptions=*/false);
 }
 
+json Part(const json& of, const char* name) {
+  return of.is_object() ? of.value(name, json()) : json();
+}
+
+std::string Text(const json& of, const char* name) {
+  const json part = Part(of, name);
+  return part.is_string() ? part.get<std::string>() : "";
+}
+
 // Returns a number of channelz, which are strings in JSON.
 int64_t Number(const json& of, const char* name) {
   int64_t number = 0;
-  return of.is_object() && absl::SimpleAtoi(of.value(name, "0"), &number)
-             ? number
-             : 0;
-}
-
-json Part(const json& of, const char* name) {
-  return of.is_object() ? of.value(name, json()) : json();
+  return absl::SimpleAtoi(Text(of, name), &number) ? number : 0;
 }
 
 }  // namespace
@@ -47,9 +51,9 @@ void CallCounter::Find() {
       next = -1;
       for (const json& socket : Part(page, "socketRef")) {
         const int64_t number = Number(socket, "socketId");
-        if (!page.value("end", false)) next = number + 1;
+        if (Part(page, "end") != true) next = number + 1;
         // The name ends with the address, behind the kind of the transport.
-        if (!absl::EndsWith(socket.value("name", ""), address_)) continue;
+        if (!absl::EndsWith(Text(socket, "name"), address_)) continue;
         id_ = number;
         return;
       }
