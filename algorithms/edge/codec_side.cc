@@ -374,10 +374,27 @@ void CodecSide::NoteLengths() {
   }
 }
 
-CodecSide::Saved CodecSide::Save() const {
-  const bool shared = codec_->memory() == EdgeMemory::kShared;
-  return {std::string(codec_->name()), replica_.ToHost(),
-          shared ? shared_ : difference_.ToHost(), sum_.ToHost(), progress_};
+CodecSide::Saved CodecSide::Save(Saved spare) const {
+  spare.codec = std::string(codec_->name());
+  spare.replica = replica_.ToHost(std::move(spare.replica));
+  if (codec_->memory() == EdgeMemory::kShared) {
+    spare.difference = shared_;
+  } else {
+    spare.difference = difference_.ToHost(std::move(spare.difference));
+  }
+  spare.sum = sum_.ToHost(std::move(spare.sum));
+  spare.progress = progress_;
+  return spare;
+}
+
+CodecSide::Saved CodecSide::Room() const {
+  const EdgeMemory memory = codec_->memory();
+  const size_t size = codec_->memory_size();
+  Saved room;
+  if (memory == EdgeMemory::kReplicas) room.replica.reserve(size);
+  if (memory != EdgeMemory::kNone) room.difference.reserve(size);
+  room.sum.reserve(summed_.size);
+  return room;
 }
 
 bool CodecSide::Restore(const Saved& saved) {

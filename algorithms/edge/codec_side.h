@@ -8,6 +8,7 @@
 #ifndef GOSSAMER_ALGORITHMS_EDGE_CODEC_SIDE_H_
 #define GOSSAMER_ALGORITHMS_EDGE_CODEC_SIDE_H_
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <deque>
@@ -15,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -182,8 +184,18 @@ class CodecSide {
     std::vector<float> difference;
     std::vector<float> sum;
     std::vector<Progress> progress = std::vector<Progress>(1);  // by part
+
+    // Its vectors, by name.
+    std::array<std::pair<std::string_view, std::vector<float>*>, 3> Vectors() {
+      return {
+          {{"replica", &replica}, {"difference", &difference}, {"sum", &sum}}};
+    }
   };
-  Saved Save() const;
+  Saved Save() const { return Save(Saved()); }
+  // Into the memory of `spare`, as far as that fits.
+  Saved Save(Saved spare) const;
+  // Vectors for Save() without values: memory of which no page is there yet.
+  Saved Room() const;
   // False if it is of another codec or size; nothing changes then.
   bool Restore(const Saved& saved);
 

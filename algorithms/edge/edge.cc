@@ -354,11 +354,12 @@ void Edge::HearWish(uint8_t format) {
   }
 }
 
-void Edge::BeginRecord(ExchangeId cut) {
+void Edge::BeginRecord(ExchangeId cut, SavedEdge spare) {
   records_.erase(cut);
   if (ended_) return;
   records_.emplace(
-      cut, Recording{SavedEdge{end_.BeginRecord(cut), end_.side().Save()}});
+      cut, Recording{SavedEdge{end_.BeginRecord(cut),
+                               end_.side().Save(std::move(spare.side))}});
   // Payloads that were heard before the cut may seal the record already.
   ExtendRecords();
 }

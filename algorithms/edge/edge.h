@@ -188,8 +188,8 @@ class Edge {
   std::vector<ExchangeId> TakeLost() { return std::exchange(lost_, {}); }
 
   // Begins a record of the boundary before `cut` (decided() >= cut), beside
-  // those of earlier cuts.
-  void BeginRecord(ExchangeId cut);
+  // those of earlier cuts, in the memory of `spare` as far as that fits.
+  void BeginRecord(ExchangeId cut, SavedEdge spare = {});
   void DropRecord(ExchangeId cut) { records_.erase(cut); }
   // The record of `cut` holds both payloads of every exchange below it.
   bool Sealed(ExchangeId cut) const;

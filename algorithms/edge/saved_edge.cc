@@ -10,7 +10,7 @@ namespace {
 
 // Raised with every change of the bytes, which tests/golden/wire/saved-edge
 // pins; a record of another version is refused.
-constexpr uint64_t kVersion = 4;
+constexpr uint64_t kVersion = 5;
 
 // Values are written in the order of EncodeSavedEdge without names or padding:
 // reader and writer are the two functions at the end of this file.
@@ -72,8 +72,8 @@ class Reader {
   bool ok_ = true;
 };
 
-// More than the numbers beside vectors and payloads have, so that the bytes
-// need no second, larger memory.
+// More than the numbers beside payloads have, so that the bytes need no second,
+// larger memory.
 constexpr size_t kOtherBytes = 1024;
 
 template <typename Queue>
@@ -117,12 +117,8 @@ bool GetQueue(Reader& r, Queue& queue) {
 }  // namespace
 
 std::vector<std::byte> EncodeSavedEdge(const SavedEdge& edge) {
-  const CodecSide::Saved& side = edge.side;
-  const size_t floats =
-      side.replica.size() + side.difference.size() + side.sum.size();
   const ProductionEnd::Record& r = edge.record;
-  Writer w(floats * sizeof(float) + SizeOf(r.mine) + SizeOf(r.theirs) +
-           kOtherBytes);
+  Writer w(SizeOf(r.mine) + SizeOf(r.theirs) + kOtherBytes);
   for (uint64_t v : {kVersion, r.cut, r.epoch, r.peer_epoch, r.done}) w.Put(v);
   w.Put(r.window);
   w.Put(r.peer_window);
@@ -135,9 +131,6 @@ std::vector<std::byte> EncodeSavedEdge(const SavedEdge& edge) {
     w.Put(p.emit_interval);
     w.Put(p.complete_interval);
   }
-  w.PutArray(std::span<const float>(edge.side.replica));
-  w.PutArray(std::span<const float>(edge.side.difference));
-  w.PutArray(std::span<const float>(edge.side.sum));
   return w.Finish();
 }
 
@@ -164,9 +157,6 @@ absl::StatusOr<SavedEdge> DecodeSavedEdge(std::span<const std::byte> bytes) {
     p.emit_interval = in.Get<uint64_t>();
     p.complete_interval = in.Get<uint64_t>();
   }
-  edge.side.replica = in.GetArray<float>();
-  edge.side.difference = in.GetArray<float>();
-  edge.side.sum = in.GetArray<float>();
   // The version is judged after all fields are read, and its message comes
   // first: bytes of another version do not parse either.
   if (!version) {

@@ -1,4 +1,4 @@
-// A saved edge as bytes, for checkpoints.
+// A saved edge as bytes, for checkpoints; its vectors stay as they are.
 //
 // Little-endian; the file that holds it has the checksum.  Knows nothing of
 // files.
@@ -19,8 +19,11 @@ namespace gossamer {
 // Name of a saved edge in a checkpoint: this and the other end's id.
 inline constexpr absl::string_view kEdgePrefix = "edge.";
 
+// All of it but CodecSide::Saved::Vectors(): a checkpoint holds these by name,
+// so that gigabytes are written from where they are.
 std::vector<std::byte> EncodeSavedEdge(const SavedEdge& edge);
-// kDataLoss unless `bytes` is what EncodeSavedEdge writes.
+// An edge with empty vectors.  kDataLoss unless `bytes` is what EncodeSavedEdge
+// writes.
 absl::StatusOr<SavedEdge> DecodeSavedEdge(std::span<const std::byte> bytes);
 
 }  // namespace gossamer

@@ -100,14 +100,19 @@ class DeviceQueue {
   DeviceMark Mark() const;
   // Blocks until all work is done; never on a peer's loop.  Returns status().
   absl::Status Wait() const;
-  // The values as they are once all work is done: blocks as Wait does.
+  // The values as they are once all work is done: blocks as Wait does.  They
+  // come into the memory of `into`, as far as that fits.
   template <typename T>
-  std::vector<std::remove_const_t<T>> ToHost(DeviceSpan<T> from) const {
+  std::vector<std::remove_const_t<T>> ToHost(
+      DeviceSpan<T> from, std::vector<std::remove_const_t<T>> into = {}) const {
     CheckPlace(from);
-    if (on_host()) return {from.data, from.data + from.size};
-    std::vector<std::remove_const_t<T>> values(from.size);
-    BytesToHost(from.data, std::as_writable_bytes(std::span(values)));
-    return values;
+    if (on_host()) {
+      into.assign(from.data, from.data + from.size);
+    } else {
+      into.resize(from.size);
+      BytesToHost(from.data, std::as_writable_bytes(std::span(into)));
+    }
+    return into;
   }
   // The reason of the first failure: kResourceExhausted if it was for want of
   // memory, with the buffer, its size and what is free; else kUnavailable.
@@ -260,8 +265,10 @@ class DeviceVector {
     if (size_ > 0) queue().Upload(host, span());
   }
   // DeviceQueue::ToHost: blocks.
-  std::vector<T> ToHost() const {
-    return size_ > 0 ? queue().ToHost(span()) : std::vector<T>();
+  std::vector<T> ToHost(std::vector<T> into = {}) const {
+    into.clear();
+    return size_ > 0 ? queue().ToHost(span(), std::move(into))
+                     : std::move(into);
   }
 
  private:

@@ -268,12 +268,12 @@ void Edges::FlushAll() {
   for (auto& [peer, entry] : entries_) Flush(entry);
 }
 
-void Edges::BeginRecord(ExchangeId cut) {
+void Edges::BeginRecord(ExchangeId cut, SavedEdges spare) {
   for (auto& [peer, entry] : entries_) {
     // All ids below the cut are decided here before the record begins
     // (PROTOCOL.md 6).
     entry.edge->Pass(cut);
-    entry.edge->BeginRecord(cut);
+    entry.edge->BeginRecord(cut, std::move(spare[peer]));
     entry.edge->Announce();  // the others seal their records by it
   }
   FlushAll();

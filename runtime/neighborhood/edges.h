@@ -100,7 +100,7 @@ class Edges final : public TransportListener {
   void Flush(Entry& entry);
   void FlushAll();
 
-  void BeginRecord(ExchangeId cut);
+  void BeginRecord(ExchangeId cut, SavedEdges spare);
   void DropRecord(ExchangeId cut);
   bool Sealed(ExchangeId cut) const;
   SavedEdges TakeRecords(ExchangeId cut);

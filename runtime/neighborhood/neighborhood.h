@@ -134,7 +134,10 @@ class Neighborhood {
                               ExchangeId id) const;
 
   // A fleet cut: all ids below are decided here, and the other ends learn it.
-  void BeginRecord(ExchangeId cut) { edges_.BeginRecord(cut); }
+  // The records take the memory of `spare` as far as that fits.
+  void BeginRecord(ExchangeId cut, SavedEdges spare = {}) {
+    edges_.BeginRecord(cut, std::move(spare));
+  }
   // Nothing of the cut will be saved here.
   void DropRecord(ExchangeId cut) { edges_.DropRecord(cut); }
   // Its records are sealed, but for those that cannot be.

@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -62,6 +61,28 @@ absl::Status CheckOwn(const CheckpointId& saved, CheckpointId own) {
                    Whose(saved), "; this is ", Whose(own)));
 }
 
+std::string VectorName(PeerId edge, std::string_view vector) {
+  return absl::StrCat(kEdgePrefix, edge.value, ".", std::string(vector));
+}
+
+// The vectors are moved, so a checkpoint with them costs no memory beside the
+// records.
+void GiveEdge(PeerId peer, SavedEdge& edge, Checkpoint& to) {
+  to.bytes[absl::StrCat(kEdgePrefix, peer.value)] = EncodeSavedEdge(edge);
+  edge.record = {};  // its payloads are given back
+  for (const auto& [name, vector] : edge.side.Vectors()) {
+    if (vector->empty()) continue;
+    to.floats[VectorName(peer, name)] = std::move(*vector);
+  }
+}
+
+void TakeVectors(Checkpoint& from, PeerId peer, SavedEdge& edge) {
+  for (const auto& [name, vector] : edge.side.Vectors()) {
+    auto taken = from.floats.extract(VectorName(peer, name));
+    if (!taken.empty()) *vector = std::move(taken.mapped());
+  }
+}
+
 absl::StatusOr<SavedEdges> TakeEdges(Checkpoint& saved) {
   SavedEdges edges;
   for (auto it = saved.bytes.begin(); it != saved.bytes.end();) {
@@ -73,6 +94,7 @@ absl::StatusOr<SavedEdges> TakeEdges(Checkpoint& saved) {
       continue;
     }
     GOSSAMER_ASSIGN_OR_RETURN(SavedEdge edge, DecodeSavedEdge(it->second));
+    TakeVectors(saved, PeerId{peer}, edge);
     edges.emplace(PeerId{peer}, std::move(edge));
     // RestoreCheckpoint() refuses names that the state does not ask for, and
     // edges are no part of it.
@@ -116,6 +138,39 @@ void Checkpointer::Reserve() {
   if (taken.ok()) spare_ = *std::move(taken);
 }
 
+// The disk's thread touches the pages, so no round waits for them.
+void Checkpointer::ReserveEdges() {
+  if (!saves() || spec_.checkpoint_every == 0 || !state_->queue().on_host() ||
+      reserving_ || !taken_.empty() || writing_ != nullptr) {
+    return;
+  }
+  const auto room = std::make_shared<SavedEdges>();
+  neighborhood_->VisitEdges([&](const Edge& edge) {
+    if (edge.ended() || spare_edges_.contains(edge.other())) return;
+    CodecSide::Saved side = edge.side().Room();
+    size_t floats = 0;
+    for (const auto& [name, vector] : side.Vectors()) {
+      floats += vector->capacity();
+    }
+    if (floats > 0) (*room)[edge.other()].side = std::move(side);
+  });
+  if (room->empty()) return;
+  reserving_ = true;
+  disk_->Run(
+      [room] {
+        for (auto& [peer, edge] : *room) {
+          for (const auto& [name, vector] : edge.side.Vectors()) {
+            vector->resize(vector->capacity());
+          }
+        }
+      },
+      [this, alive = std::weak_ptr<bool>(alive_), room] {
+        if (alive.expired()) return;
+        reserving_ = false;
+        spare_edges_.merge(*room);
+      });
+}
+
 bool Checkpointer::Due() const {
   const uint64_t round = state_->round();
   // `round` is the next one, so the first checkpoint comes after
@@ -125,7 +180,7 @@ bool Checkpointer::Due() const {
 }
 
 void Checkpointer::BeginIfDue() {
-  if (!Due()) return;
+  if (!Due()) return ReserveEdges();
   if (Full()) return ReportSkipped();
   // The record of a cut that is not saved would stay until a later one is.
   if (!Take()) neighborhood_->DropRecord(MakeExchangeId(state_->round()));
@@ -175,7 +230,8 @@ bool Checkpointer::Take() {
   }
   // Records begin whether or not there is something to save: neighbours seal
   // theirs by this end's word.
-  neighborhood_->BeginRecord(MakeExchangeId(state_->round()));
+  neighborhood_->BeginRecord(MakeExchangeId(state_->round()),
+                             std::exchange(spare_edges_, SavedEdges()));
   if (!state_->Sound()) {
     reporter_->Report("checkpoint_failed",
                       "this peer's parameters are not finite; the checkpoints "
@@ -222,19 +278,20 @@ void Checkpointer::Write() {
   writing_->edges = neighborhood_->TakeRecords(
       MakeExchangeId(writing_->taken->checkpoint.id.round));
   disk_->Run(
-      [store = store_, writing = writing_] {
+      [store = store_, writing = writing_, keeps = state_->queue().on_host()] {
         Checkpoint& checkpoint = writing->taken->checkpoint;
         writing->taken->rest.Finish();
         for (auto& [peer, edge] : writing->edges) {
-          checkpoint.bytes[absl::StrCat(kEdgePrefix, peer.value)] =
-              EncodeSavedEdge(std::exchange(edge, {}));
+          GiveEdge(peer, edge, checkpoint);
         }
         writing->bytes = std::max<size_t>(1, SizeOf(checkpoint));
         writing->saved = store->Save(checkpoint);
-        // Edges have replicas of x: to give their memory back takes long, too.
-        std::erase_if(checkpoint.bytes, [](const auto& named) {
-          return absl::StartsWith(named.first, kEdgePrefix);
-        });
+        for (auto& [peer, edge] : writing->edges) {
+          TakeVectors(checkpoint, peer, edge);
+          checkpoint.bytes.erase(absl::StrCat(kEdgePrefix, peer.value));
+        }
+        // To give the memory of replicas back takes long, too.
+        if (!keeps) writing->edges.clear();
         writing->free = store->FreeBytes();
       },
       [this, alive = std::weak_ptr<bool>(alive_), writing = writing_] {
@@ -253,6 +310,7 @@ void Checkpointer::Write() {
         // On a device nothing else of the state is in the host's memory.
         if (state_->queue().on_host()) {
           spare_ = std::move(writing->taken->checkpoint);
+          spare_edges_.merge(writing->edges);
         }
         writing_ = nullptr;
         WriteIfSealed();

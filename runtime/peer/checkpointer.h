@@ -93,6 +93,8 @@ class Checkpointer {
   // Whether this boundary has one by the configuration.
   bool Due() const;
   bool Full() const;
+  // Takes the memory of the records of edges that have none yet.
+  void ReserveEdges();
   // False: there is nothing to save, which is reported.
   bool Take();
   void Write();
@@ -113,7 +115,10 @@ class Checkpointer {
   Reporter* const reporter_;
   std::deque<std::shared_ptr<Taken>> taken_;  // in order; edges not yet sealed
   std::shared_ptr<Writing> writing_;
-  Checkpoint spare_;            // one that is written: its memory is used again
+  // A checkpoint that is written, and records: their memory is used again.
+  Checkpoint spare_;
+  SavedEdges spare_edges_;
+  bool reserving_ = false;      // the disk's thread takes memory of records
   size_t there_ = 0;            // checkpoints, at the start
   bool saved_one_ = false;      // since then
   uint64_t skipped_ = 0;        // boundaries that were due and have none

@@ -61,7 +61,7 @@ class MemoryDisk {
 };
 
 // The file operations of one process of a peer.
-class DiskSession final : public FileOps {
+class DiskSession : public FileOps {
  public:
   // The shares of writing and of reading operations that fail.
   struct Errors {

@@ -219,6 +219,33 @@ TEST(EdgeRecordTest, RecordsOfSeveralCutsAreTakenSideBySide) {
   EXPECT_FALSE(a.TakeRecord(cuts[1]).has_value());
 }
 
+// New memory would cost a round more than the copy does.
+TEST(EdgeRecordTest, ARecordTakesTheMemoryThatItIsGiven) {
+  EdgePair pair(PairCodec("innov-int4"), Start());
+  pair.Connect(1);
+  for (uint64_t round = 1; round < 5; ++round) Round(pair, round, 1);
+  Edge& edge = *pair.edge[0];
+  SavedEdge spare;
+  spare.side = edge.side().Room();
+  const float* const memory[] = {spare.side.replica.data(),
+                                 spare.side.difference.data()};
+  for (uint64_t round = 5; round < 8; ++round) {
+    const ExchangeId cut = MakeExchangeId(round);
+    for (auto& end : pair.edge) end->Pass(cut);
+    edge.BeginRecord(cut, std::move(spare));
+    const CodecSide::Saved now = edge.side().Save();
+    pair.edge[1]->Announce();
+    pair.Pump();
+    Round(pair, round, 1);
+    spare = edge.TakeRecord(cut).value();
+    EXPECT_EQ(spare.side.replica.data(), memory[0]) << round;
+    EXPECT_EQ(spare.side.difference.data(), memory[1]) << round;
+    EXPECT_EQ(spare.side.replica, now.replica);
+    EXPECT_EQ(spare.side.difference, now.difference);
+    EXPECT_EQ(spare.side.progress, now.progress);
+  }
+}
+
 // Payloads below the cut that are complete leave the edge, but not the record.
 TEST(EdgeRecordTest, ARecordThatOverflowsIsVoid) {
   EdgePair pair(PairCodec("diff-int8"), Start());

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "algorithms/method/registry.h"
 #include "gtest/gtest.h"
 #include "tests/runtime/peer/quadratic_fleet.h"
+#include "tests/simulation/memory_disk.h"
 #include "tests/testing/forwarding_membership.h"
 #include "tests/testing/sim_fleet.h"
 
@@ -119,6 +122,52 @@ TEST_F(ResumeTest, NoRoundWaitsForADisk) {
                   .Rounds()
                   .back(),
               301u);
+  }
+}
+
+// The places of the vectors that checkpoints are written from, by name.
+using Places = std::map<std::string, std::set<const float*>>;
+
+class PlacesSession final : public simulation::DiskSession {
+ public:
+  PlacesSession(simulation::MemoryDisk* disk, Places* places)
+      : DiskSession(disk, &none_, &errors_, RngKey(1)), places_(places) {}
+  absl::Status WriteTensors(const std::string& path,
+                            const SafetensorsView& tensors,
+                            std::string* sha256) override {
+    for (const auto& t : tensors.floats) {
+      (*places_)[t.name].insert(t.values.data());
+    }
+    return DiskSession::WriteTensors(path, tensors, sha256);
+  }
+
+ private:
+  simulation::CrashPoint none_;
+  const Errors errors_;
+  Places* const places_;
+};
+
+// The records of edges, too, are in memory that was there before.
+TEST_F(ResumeTest, CheckpointsAreCopiedIntoOneMemory) {
+  SimFleetOptions o = QuadraticFleet(3, 80);
+  o.codec = "innov-int4";
+  o.checkpoints = folder_;
+  o.peer.checkpoint_every = 8;
+  std::vector<simulation::MemoryDisk> disks(3);
+  std::vector<Places> places(3);
+  std::vector<std::unique_ptr<PlacesSession>> sessions;
+  o.files = [&](int rank) {
+    sessions.push_back(
+        std::make_unique<PlacesSession>(&disks[rank], &places[rank]));
+    return sessions.back().get();
+  };
+  SimFleet fleet(o);
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+  EXPECT_EQ(fleet.recorder(0).Count("checkpoint"), 10);
+  for (const std::string name :
+       {"parameters", "edge.2.replica", "edge.2.difference", "edge.3.replica",
+        "edge.3.difference"}) {
+    EXPECT_EQ(places[0][name].size(), 1u) << name;
   }
 }
 
