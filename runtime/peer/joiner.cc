@@ -41,10 +41,10 @@ Task<absl::Status> Joiner::Join() {
           // Donors are of interest once: with borrowed parameters the peer only
           // waits to be admitted.
           if (Answered() || (!borrowed_ && !m->donors().empty())) return true;
-          parts_.lone->Tick();
-          return parts_.lone->round().has_value();
+          parts_.resume->Tick();
+          return parts_.resume->round().has_value();
         },
-        limit, [this] { return parts_.lone->next_tick(); });
+        limit, [this] { return parts_.resume->next_tick(); });
     if (parts_.lifecycle->out_of_time()) {
       co_return parts_.lifecycle->EndRounds(Lifecycle::Outcome::kLeft);
     }
@@ -60,8 +60,8 @@ Task<absl::Status> Joiner::Join() {
       continue;
     }
     GOSSAMER_CO_RETURN_IF_ERROR(m->refused());
-    if (parts_.lone->round()) {
-      Task<absl::Status> gone_on = GoOnAlone();
+    if (parts_.resume->round()) {
+      Task<absl::Status> gone_on = ResumeByLastView();
       GOSSAMER_CO_RETURN_IF_ERROR(co_await gone_on.result());
       if (parts_.lifecycle->state() == Lifecycle::State::kTraining) {
         co_return absl::OkStatus();
@@ -125,8 +125,8 @@ Task<absl::Status> Joiner::TakeUp() {
 
 // The service does not answer, and members of the view of before train by it:
 // they wait for this peer, or have been going on without it.
-Task<absl::Status> Joiner::GoOnAlone() {
-  const uint64_t theirs = *parts_.lone->round();
+Task<absl::Status> Joiner::ResumeByLastView() {
+  const uint64_t theirs = *parts_.resume->round();
   parts_.membership->GoOnByLastView();
   Task<absl::Status> taken = TakeUp();
   GOSSAMER_CO_RETURN_IF_ERROR(co_await taken.result());
@@ -138,7 +138,7 @@ Task<absl::Status> Joiner::GoOnAlone() {
   // The rounds between would be trained alone, while the others wait.
   parts_.state->set_round(std::max(parts_.state->round(), theirs));
   parts_.reporter->Report(
-      "lone_return",
+      "resumed_without_service",
       absl::StrFormat("the topology service does not answer, members of view "
                       "%d are in round %d: this peer goes on there from its "
                       "checkpoint of round %d",

@@ -15,9 +15,9 @@
 #include "runtime/peer/checkpointer.h"
 #include "runtime/peer/health.h"
 #include "runtime/peer/lifecycle.h"
-#include "runtime/peer/lone_return.h"
 #include "runtime/peer/peer_spec.h"
 #include "runtime/peer/reporter.h"
+#include "runtime/peer/resume_without_service.h"
 #include "runtime/peer/state_sharing.h"
 #include "runtime/peer/training_state.h"
 #include "runtime/peer/waiter.h"
@@ -39,7 +39,7 @@ class Joiner {
     Health* health = nullptr;
     Checkpointer* checkpointer = nullptr;
     StateSharing* sharing = nullptr;
-    LoneReturn* lone = nullptr;
+    ResumeWithoutService* resume = nullptr;
     Reporter* reporter = nullptr;
     // All that is under way with others is given up.
     std::function<void()> give_up_edges;
@@ -63,7 +63,7 @@ class Joiner {
 
  private:
   Task<absl::Status> TakeUp();
-  Task<absl::Status> GoOnAlone();
+  Task<absl::Status> ResumeByLastView();
   Task<absl::Status> Collect();
   absl::Status BeginIncarnation();
   bool Answered() const;

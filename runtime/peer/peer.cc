@@ -76,11 +76,11 @@ Peer::Peer(PeerSpec spec, Parts parts)
                 .in_fleet = [this] { return views_.in_fleet(); },
                 .has_edge =
                     [this](PeerId peer) { return neighborhood_.Has(peer); }}),
-      lone_(spec_.self, {.loop = parts_.loop,
-                         .transport = parts_.transport,
-                         .prober = &prober_,
-                         .membership = parts_.membership,
-                         .make_schedule = parts_.make_schedule}),
+      resume_(spec_.self, {.loop = parts_.loop,
+                           .transport = parts_.transport,
+                           .prober = &prober_,
+                           .membership = parts_.membership,
+                           .make_schedule = parts_.make_schedule}),
       measurer_(parts_.loop, parts_.transport, parts_.membership, &prober_,
                 [this](PeerId peer) {
                   return spec_.centralized() || neighborhood_.Has(peer) ||
@@ -137,7 +137,7 @@ Peer::Peer(PeerSpec spec, Parts parts)
                       .health = &health_,
                       .checkpointer = &checkpointer_,
                       .sharing = &sharing_,
-                      .lone = &lone_,
+                      .resume = &resume_,
                       .reporter = &reporter_,
                       .give_up_edges = [this] { ForgetIncarnation(); }}),
       drain_(spec_, {.loop = parts_.loop,

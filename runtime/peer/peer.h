@@ -36,11 +36,11 @@
 #include "runtime/peer/joiner.h"
 #include "runtime/peer/lifecycle.h"
 #include "runtime/peer/link_measurer.h"
-#include "runtime/peer/lone_return.h"
 #include "runtime/peer/member_edges.h"
 #include "runtime/peer/neighbor_watch.h"
 #include "runtime/peer/peer_spec.h"
 #include "runtime/peer/reporter.h"
+#include "runtime/peer/resume_without_service.h"
 #include "runtime/peer/round_loop.h"
 #include "runtime/peer/state_sharing.h"
 #include "runtime/peer/step_runner.h"
@@ -146,7 +146,7 @@ class Peer {
   Neighborhood neighborhood_;
   LinkProber prober_;
   StateSharing sharing_;
-  LoneReturn lone_;
+  ResumeWithoutService resume_;
   LinkMeasurer measurer_;
   NeighborWatch watch_;
   MemberEdges edges_;

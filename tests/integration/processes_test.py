@@ -322,7 +322,7 @@ class ProcessTest(unittest.TestCase):
         fleet.processes[1].kill()
         fleet.processes[1].wait()
         fleet.start_peer(1, "--resume")
-        wait_for(lambda: fleet.told(1, "lone_return") == 1)
+        wait_for(lambda: fleet.told(1, "resumed_without_service") == 1)
         before = fleet.round_of(2)
         wait_for(lambda: min(fleet.round_of(k) for k in (1, 2, 3)) >
                  before + 100)

@@ -127,7 +127,8 @@ TEST(CentralizedReturnTest, WhoComesBackUnderWayIsToldSo) {
                                        HasSubstr("takes nobody in under way")));
 }
 
-class LoneReturnTest : public testing::TestWithParam<DeadlinePolicy::Kind> {
+class ResumeWithoutServiceTest
+    : public testing::TestWithParam<DeadlinePolicy::Kind> {
  protected:
   static simulation::Scenario Fleet(DeadlinePolicy::Kind deadline) {
     simulation::Scenario s = UsualFleet(6);
@@ -148,13 +149,14 @@ class LoneReturnTest : public testing::TestWithParam<DeadlinePolicy::Kind> {
 
 // Without the service nobody could evict it, so the others wait for it, or
 // train without it, until it is back.
-TEST_P(LoneReturnTest, APeerGoesOnByItsLastViewWhileTheServiceIsAway) {
+TEST_P(ResumeWithoutServiceTest,
+       APeerGoesOnByItsLastViewWhileTheServiceIsAway) {
   ASSERT_TRUE(Reach(250, absl::Minutes(2))) << fleet_.violation();
   ASSERT_TRUE(fleet_.Together());
   fleet_.service().Crash();
   fleet_.Restart(3);
   ASSERT_TRUE(Reach(500, absl::Minutes(2))) << fleet_.violation();
-  EXPECT_EQ(fleet_.Count("lone_return"), 1);
+  EXPECT_EQ(fleet_.Count("resumed_without_service"), 1);
   ASSERT_TRUE(fleet_.service().Start(/*old=*/false).ok());
   ASSERT_TRUE(fleet_.Until([&] { return fleet_.Together(); }, absl::Minutes(2)))
       << fleet_.violation();
@@ -163,21 +165,21 @@ TEST_P(LoneReturnTest, APeerGoesOnByItsLastViewWhileTheServiceIsAway) {
 }
 
 // The service knows which checkpoint all have.
-TEST_P(LoneReturnTest, AFleetThatWasRestartedWaitsForTheService) {
+TEST_P(ResumeWithoutServiceTest, AFleetThatWasRestartedWaitsForTheService) {
   ASSERT_TRUE(Reach(250, absl::Minutes(2))) << fleet_.violation();
   ASSERT_TRUE(fleet_.Together());
   fleet_.service().Crash();
   for (uint64_t id = 1; id <= 6; ++id) fleet_.Restart(id);
   EXPECT_FALSE(fleet_.Until([&] { return false; }, absl::Minutes(2)));
   EXPECT_EQ(fleet_.RoundsOf(fleet_.Everybody()).second, 1u) << "nobody trains";
-  EXPECT_EQ(fleet_.Count("lone_return"), 0);
+  EXPECT_EQ(fleet_.Count("resumed_without_service"), 0);
   ASSERT_TRUE(fleet_.service().Start(/*old=*/false).ok());
   ASSERT_TRUE(Reach(300, absl::Minutes(2))) << fleet_.violation();
   EXPECT_EQ(fleet_.Count("resumed"), 6);
   EXPECT_THAT(fleet_.Stop(), IsEmpty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Deadlines, LoneReturnTest,
+INSTANTIATE_TEST_SUITE_P(Deadlines, ResumeWithoutServiceTest,
                          testing::Values(DeadlinePolicy::Kind::kNone,
                                          DeadlinePolicy::Kind::kAdaptive),
                          [](const auto& info) {

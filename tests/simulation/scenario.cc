@@ -218,7 +218,7 @@ void DrawPoliteness(Scenario& s, Draws d) {
 
 // A service that is away for long while now and then a peer dies and comes back
 // to the address that it had.  Otherwise too few peers would train meanwhile.
-void DrawLoneReturns(Scenario& s, Draws d) {
+void DrawLongOutages(Scenario& s, Draws d) {
   if (s.polite || !d.Chance(0.1)) return;
   const double power_loss = s.swarm.power_loss, new_disk = s.swarm.new_disk;
   s.swarm = CalmLinks(s);
@@ -394,7 +394,7 @@ Scenario DrawScenario(uint64_t seed, bool nccl) {
   DrawTwins(s, Draws(key.Fold("twins")));
   DrawQuantization(s, Draws(key.Fold("quantization")));
   DrawPoliteness(s, Draws(key.Fold("politeness")));
-  DrawLoneReturns(s, Draws(key.Fold("lone returns")));
+  DrawLongOutages(s, Draws(key.Fold("long outages")));
   DrawBaseline(s, Draws(key.Fold("baseline")));
   DrawLearned(s, Draws(key.Fold("learned")));
   DrawChebyshev(s, Draws(key.Fold("chebyshev")));

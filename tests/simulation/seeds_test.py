@@ -44,10 +44,10 @@ LEFT = {
 # Each fault happens at least once in so many seeds; the rarest came once in 8.
 SEEDS_A_FAULT = 50
 FAULTS = """breaks crashes damaged_files disk_errors flaps fleet_stops freezes
-joins leaves lone_returns lost_calls lost_disks lost_frames moves old_service_disks
+joins leaves lost_calls lost_disks lost_frames moves old_service_disks
 one_way_partitions outages partitions power_cuts read_errors removals
-reordered_frames repeated_frames returns service_cuts service_deaths
-service_disk_errors spoils stalls storms twins wrong_clocks""".split()
+reordered_frames repeated_frames resumed_without_service returns
+service_cuts service_deaths service_disk_errors spoils stalls storms twins wrong_clocks""".split()
 # A communicator that fails is not used again within its view, so that these are
 # rare where few fleets use NCCL.
 FAULTS_OF_NCCL = "nccl_errors nccl_hangs nccl_slow".split()

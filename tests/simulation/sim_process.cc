@@ -37,8 +37,8 @@ constexpr size_t kVectorsOfAState = 8;
 constexpr size_t kAround = 8192;
 // A restarted peer may go on without the service after a number of intervals
 // between these.
-constexpr double kSoonestAlone = 2;
-constexpr double kLatestAlone = 20;
+constexpr double kLeastPatience = 2;
+constexpr double kMostPatience = 20;
 
 // COLD's dual goes on pushing while a calm game stands still, so parameters may
 // grow.
@@ -249,9 +249,9 @@ Task<absl::Status> SimProcess::Register() {
           ReadLastView(files_, SimMachine::kLastView, "sim", machine_.id)
               .value_or(nullptr);
     }
-    o.lone_after = world_.scenario.interval() *
-                   (kSoonestAlone + (kLatestAlone - kSoonestAlone) *
-                                        key_.Fold("alone").Uniform(0));
+    o.patience = world_.scenario.interval() *
+                 (kLeastPatience + (kMostPatience - kLeastPatience) *
+                                       key_.Fold("patience").Uniform(0));
   }
   client_ = std::make_unique<TopologyClient>(
       std::move(o), &loop_, world_.service.Connect(&loop_, &crash_));
@@ -409,8 +409,8 @@ void SimProcess::OnEvent(const Event& event) {
   } else if (event.kind == "left_late") {
     if (world_.scenario.polite) Violation(event.detail);
     world_.ledger.Crash(machine_.id, number_);
-  } else if (event.kind == "lone_return") {
-    ++world_.counts["lone_returns"];
+  } else if (event.kind == "resumed_without_service") {
+    ++world_.counts["resumed_without_service"];
   } else if (event.kind == "state_offered") {
     world_.given.Give(parameters());
   } else if (event.kind == "state_received") {

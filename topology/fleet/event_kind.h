@@ -98,12 +98,6 @@ inline constexpr EventInfo kEventKinds[] = {
      "start all peers with `--resume`, if the run is to go on"},
     {"left", "this peer has left in good order", ""},
     {"left_late", "it left without the service's answer", ""},
-    {"lone_return",
-     "a restarted peer that the topology service does not answer goes on by "
-     "the "
-     "view of before, since members of it train by it",
-     "start the topology service again: without it nobody joins, and the dead "
-     "stay members"},
     {"member_joined", "the next view has a new member", ""},
     {"member_leaves", "a member leaves in good order", ""},
     {"member_removed", "a member was removed from the view", ""},
@@ -138,6 +132,12 @@ inline constexpr EventInfo kEventKinds[] = {
     {"replicas", "the memory is too small for replicas on all edges",
      "`mixing.replica_memory_mb`"},
     {"resumed", "training goes on from a checkpoint", ""},
+    {"resumed_without_service",
+     "a restarted peer that the topology service does not answer goes on by "
+     "the "
+     "view of before, since members of it train by it",
+     "start the topology service again: without it nobody joins, and the dead "
+     "stay members"},
     {"samples_failed", "the grid of samples could not be written",
      "make room, or mend the disk that it names"},
     {"score_failed", "the score could not be computed",

@@ -646,7 +646,7 @@ class LastViewTest : public ::testing::Test {
     options.boot_id = 12;
     options.checkpoint_rounds = std::move(checkpoints);
     options.last_view = std::move(last);
-    options.lone_after = absl::Seconds(10);
+    options.patience = absl::Seconds(10);
     auto calls = std::make_unique<LateCalls>(&loop_);
     calls_ = calls.get();
     client_ = std::make_unique<TopologyClient>(std::move(options), &loop_,

@@ -6,8 +6,8 @@
 // checkpoint they share.  Knows nothing of checkpoints or of how a peer goes
 // on.
 
-#ifndef GOSSAMER_RUNTIME_PEER_LONE_RETURN_H_
-#define GOSSAMER_RUNTIME_PEER_LONE_RETURN_H_
+#ifndef GOSSAMER_RUNTIME_PEER_RESUME_WITHOUT_SERVICE_H_
+#define GOSSAMER_RUNTIME_PEER_RESUME_WITHOUT_SERVICE_H_
 
 #include <cstdint>
 #include <map>
@@ -25,7 +25,7 @@
 namespace gossamer {
 
 // Loop only.
-class LoneReturn {
+class ResumeWithoutService {
  public:
   struct Parts {
     EventLoop* loop = nullptr;
@@ -35,9 +35,9 @@ class LoneReturn {
     ScheduleMaker make_schedule = nullptr;  // null: View::MakeSchedule
   };
   // All of them outlive this object.
-  LoneReturn(PeerId self, Parts parts);
-  ~LoneReturn();
-  LoneReturn(const LoneReturn&) = delete;
+  ResumeWithoutService(PeerId self, Parts parts);
+  ~ResumeWithoutService();
+  ResumeWithoutService(const ResumeWithoutService&) = delete;
 
   // Asks, if there is a view to go on by and it is time to.
   void Tick();
@@ -62,4 +62,4 @@ class LoneReturn {
 
 }  // namespace gossamer
 
-#endif  // GOSSAMER_RUNTIME_PEER_LONE_RETURN_H_
+#endif  // GOSSAMER_RUNTIME_PEER_RESUME_WITHOUT_SERVICE_H_

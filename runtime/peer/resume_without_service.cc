@@ -1,4 +1,4 @@
-#include "runtime/peer/lone_return.h"
+#include "runtime/peer/resume_without_service.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -21,7 +21,7 @@ constexpr uint64_t kRounds = 8;
 
 }  // namespace
 
-LoneReturn::LoneReturn(PeerId self, Parts parts)
+ResumeWithoutService::ResumeWithoutService(PeerId self, Parts parts)
     : self_(self), parts_(std::move(parts)) {
   parts_.prober->SetOnRound([this](PeerId peer, uint64_t round) {
     rounds_[peer] = round;
@@ -29,11 +29,11 @@ LoneReturn::LoneReturn(PeerId self, Parts parts)
   });
 }
 
-LoneReturn::~LoneReturn() {
+ResumeWithoutService::~ResumeWithoutService() {
   parts_.prober->SetOnRound([](PeerId, uint64_t) {});
 }
 
-std::vector<Member> LoneReturn::Partners(const View& view) const {
+std::vector<Member> ResumeWithoutService::Partners(const View& view) const {
   const std::optional<int> rank = view.RankOf(self_);
   const auto schedule = ScheduleOf(parts_.make_schedule, view);
   if (!rank || !schedule.ok()) return {};
@@ -50,7 +50,7 @@ std::vector<Member> LoneReturn::Partners(const View& view) const {
   return partners;
 }
 
-void LoneReturn::Tick() {
+void ResumeWithoutService::Tick() {
   const std::shared_ptr<const View> view = parts_.membership->last_view();
   if (view == nullptr || parts_.loop->Now() < next_) return;
   next_ = parts_.loop->Now() + kApart;
@@ -61,12 +61,12 @@ void LoneReturn::Tick() {
   }
 }
 
-absl::Time LoneReturn::next_tick() const {
+absl::Time ResumeWithoutService::next_tick() const {
   return parts_.membership->last_view() == nullptr ? absl::InfiniteFuture()
                                                    : next_;
 }
 
-std::optional<uint64_t> LoneReturn::round() const {
+std::optional<uint64_t> ResumeWithoutService::round() const {
   if (rounds_.empty() || parts_.membership->last_view() == nullptr ||
       (rounds_.size() < asked_.size() &&
        parts_.loop->Now() < first_answer_ + kOthers)) {
