@@ -249,7 +249,7 @@ TEST(FloodGuardTest, ResetsWhatFloodsWithAllThatItHasSent) {
   const Accepted again_end(listener), other_end(listener);
   EXPECT_FALSE(gate->Admit(again_end.socket));
   EXPECT_TRUE(gate->Admit(other_end.socket));
-  // What waited to be read is gone with the connection.
+  // The bytes that waited to be read are gone with the connection.
   char byte = 0;
   EXPECT_LE(::recv(rude_end.socket, &byte, 1, MSG_DONTWAIT), 0);
   EXPECT_TRUE(rude.EndsWithin(absl::Seconds(60)));
