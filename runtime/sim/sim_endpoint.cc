@@ -21,10 +21,12 @@ Endpoint::~Endpoint() {
   std::vector<Endpoint*>& all = network_->endpoints_.at(self_);
   std::erase(all, this);
   if (all.empty()) network_->endpoints_.erase(self_);
-  for (auto& [key, pair] : network_->pairs_) {
-    if (key.first != self_ && key.second != self_) continue;
+  // It has connections with peers alone that it wants.
+  for (const auto& [peer, address] : wanted_) {
+    const auto key = SimNetwork::KeyOf(self_, peer);
     // Forget() changes the list that it is in.
-    const std::vector<ConnectionPtr> connections = pair.connections;
+    const std::vector<ConnectionPtr> connections =
+        network_->pairs_[key].connections;
     for (const ConnectionPtr& c : connections) {
       if (c->ends[EndOf(*c)].endpoint != this) continue;
       network_->Forget(c, EndOf(*c));
