@@ -1,7 +1,7 @@
 #include "runtime/peer/member_edges.h"
 
 #include <algorithm>
-#include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -39,6 +39,16 @@ std::set<PeerId> PartnersOf(const View& view, const MixingSchedule& schedule,
     if (m.id != self) partners.insert(m.id);
   }
   return partners;
+}
+
+// Returns nothing if the view does not have the peer.  A leaver still trains.
+std::optional<std::string> AddressOf(const View& view, PeerId peer) {
+  for (const Departure& d : view.departures) {
+    if (d.id == peer) return d.address;
+  }
+  const std::optional<int> rank = view.RankOf(peer);
+  if (!rank) return std::nullopt;
+  return view.members[static_cast<size_t>(*rank)].address;
 }
 
 }  // namespace
@@ -94,8 +104,11 @@ void MemberEdges::AddMembers(const View& newest) {
 }
 
 void MemberEdges::ReportComingAndGoing(const View& newest) {
+  // Of ten thousand members a few are new: one walk along both lists.
+  auto known = known_->members.begin();
   for (const Member& m : newest.members) {
-    if (known_->RankOf(m.id)) continue;
+    while (known != known_->members.end() && known->id < m.id) ++known;
+    if (known != known_->members.end() && known->id == m.id) continue;
     parts_.reporter->Report(
         "member_joined", absl::StrFormat("peer %d, from round %d", m.id.value,
                                          newest.from_round));
@@ -139,11 +152,12 @@ absl::Status MemberEdges::ConnectPartners(const View& view,
   // An edge that is made before its view begins has no exchanges below it.
   const uint64_t from = newcomers ? std::max(round, view.from_round) : round;
   size_t without = 0;
-  for (const Member& m : view.members) {
-    if (!partners.contains(m.id)) continue;
+  for (const PeerId partner : partners) {
+    const int other = *view.RankOf(partner);
+    const Member& m = view.members[static_cast<size_t>(other)];
     const auto it = saved.find(m.id);
-    const bool fits = !parts_.codec->needs_replica() ||
-                      budget.Covers(rank, *view.RankOf(m.id));
+    const bool fits =
+        !parts_.codec->needs_replica() || budget.Covers(rank, other);
     // Only edges that are made now: the report comes once.
     if (!fits && !parts_.neighborhood->Has(m.id)) ++without;
     GOSSAMER_RETURN_IF_ERROR(
@@ -170,16 +184,13 @@ absl::Status MemberEdges::ConnectPartners(const View& view,
 // that are not there: a record has both messages of each exchange.
 absl::Status MemberEdges::ConnectSaved(const View& view,
                                        const SavedEdges& saved) {
-  std::map<PeerId, std::string> addresses;  // a peer that leaves still trains
-  for (const Member& m : view.members) addresses[m.id] = m.address;
-  for (const Departure& d : view.departures) addresses[d.id] = d.address;
   for (const auto& [peer, edge] : saved) {
     if (parts_.neighborhood->Has(peer)) continue;
-    const auto there = addresses.find(peer);
-    const bool absent = there == addresses.end();
+    const std::optional<std::string> address = AddressOf(view, peer);
+    const bool absent = !address;
     GOSSAMER_RETURN_IF_ERROR(
         AddEdge({.peer = peer,
-                 .address = absent ? "" : there->second,
+                 .address = address.value_or(""),
                  .frontier = MakeExchangeId(parts_.state->round()),
                  .saved = &edge,
                  .absent = absent},

@@ -129,9 +129,11 @@ absl::Status ControlPlane::Save() {
 // one, so that they show what was decided, whichever part decided it.
 void ControlPlane::LogChanges(const FleetRecord& before) {
   const FleetRecord& after = fleet_->record();
+  // Both lists are in the order of ids.
+  auto old = before.members.begin();
   for (const MemberRecord& m : after.members) {
-    const MemberRecord* old = FindMember(before.members, m.id);
-    const bool known = old != nullptr;
+    while (old != before.members.end() && old->id < m.id) ++old;
+    const bool known = old != before.members.end() && old->id == m.id;
     if (!known || old->boot_id != m.boot_id) {
       log_(absl::StrFormat("peer %d %s from %s (%d of %d)", m.id.value,
                            known ? "is back" : "registered",
