@@ -34,7 +34,7 @@ namespace gossamer {
 // The bytes that one connection may bring beside its messages.  Pure.
 class FloodBudget {
  public:
-  // What comes before a first message: a handshake of TLS with certificates,
+  // The bytes before a first message: a handshake of TLS with certificates,
   // settings, headers.  As resets of HTTP/2, each of which holds 12 KiB for a
   // while, these bytes take 10 MiB.
   static constexpr double kBurst = 32 << 10;
@@ -53,7 +53,7 @@ class FloodBudget {
   // Calls that may have begun and not been heard of yet.
   static constexpr uint64_t kUnheard = 16;
 
-  // What has been so far.
+  // The connection's totals so far.
   struct Facts {
     double read = 0;  // bytes that gRPC has taken from the socket
     double sent = 0;  // bytes that have arrived at the other end
@@ -77,8 +77,8 @@ class FloodBudget {
   double due_ = 0;   // what was read beyond all allowances, at the last look
 };
 
-// What has come over one connection and was worth its work.  Safe to use from
-// any thread.
+// The calls and messages of one connection that the application has heard of.
+// Safe to use from any thread.
 class FloodAccount {
  public:
   void CreditCall() { ++calls_; }

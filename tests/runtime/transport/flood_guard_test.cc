@@ -22,7 +22,7 @@ constexpr double kKiB = 1 << 10, kMiB = 1 << 20;
 constexpr double kWindow = 16 * kMiB;
 // Bytes of one frame on the wire, each in a record of TLS of its own.
 constexpr double kTls = 22, kPing = 17 + kTls, kUpdates = 2 * 13 + kTls;
-// What is added to each 16 KiB of a message.
+// The bytes that are added to each 16 KiB of a message.
 constexpr double kFraming = 9 + kTls;
 
 // A connection that is looked at every 50 ms.
