@@ -20,8 +20,13 @@ constexpr size_t kMostOfOnePeer = 4 * kMaxLanes;
 
 // Windows, as they are asked for, of bytes that gRPC may hold for the loop. Its
 // estimate of the link makes them larger: 32 MiB of 16 at 20 ms without a limit
-// of rate.
+// of rate.  On wider links an honest peer still holds no more than it queues.
 constexpr size_t kWindows = 8;
+
+size_t MostUnheard(const GrpcOptions& options) {
+  return std::max(kWindows * static_cast<size_t>(options.stream_window_bytes),
+                  options.max_queued_bytes);
+}
 
 int Milliseconds(absl::Duration d) {
   return static_cast<int>(absl::ToInt64Milliseconds(d));
@@ -70,8 +75,7 @@ GrpcIo::GrpcIo(GrpcStreamOwner* owner, const GrpcOptions& options)
       dial_credentials_(tls_.Channel(Role::kPeer)),
       gate_(std::make_shared<AdmissionGate>(
           static_cast<size_t>(options.max_unauthenticated), kMostOfOnePeer)),
-      guard_(std::make_shared<FloodGuard>(
-          kWindows * static_cast<size_t>(options.stream_window_bytes), gate_)),
+      guard_(std::make_shared<FloodGuard>(MostUnheard(options), gate_)),
       all_bytes_(std::make_shared<ByteBudget>(options.max_bytes_in_flight)) {}
 
 GrpcIo::~GrpcIo() { Shutdown(); }
