@@ -32,8 +32,14 @@ Endpoint::~Endpoint() {
       network_->Forget(c, EndOf(*c));
       network_->BreakConnection(c, network_->loop_.Now());
     }
-    // An older endpoint of the peer is found again.
-    network_->MaybeDial(key, network_->options_.redial_delay);
+  }
+  // An older endpoint of the peer is found again, also by peers that this one
+  // did not want.
+  if (const Endpoint* const older = network_->At(self_)) {
+    for (const auto& [peer, address] : older->wanted_) {
+      network_->MaybeDial(SimNetwork::KeyOf(self_, peer),
+                          network_->options_.redial_delay);
+    }
   }
 }
 
