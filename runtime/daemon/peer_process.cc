@@ -231,7 +231,7 @@ void PeerProcess::PrepareNccl() {
   transport_.Prepare(registration_.client()->view());
 }
 
-// A centralized fleet cannot go on with one member's state of before.
+// A centralized fleet cannot go on with one member's older state.
 absl::StatusOr<std::shared_ptr<const ToldView>> PeerProcess::FindLastView() {
   if (IsCentralized(options_.config)) return nullptr;
   const std::string path = LastViewPath(PeerFolder(options_.run_dir, {id_}));
@@ -295,7 +295,8 @@ Task<absl::Status> PeerProcess::Register() {
       options.last_view = *std::move(last);
     } else {
       // The service has a newer one, as soon as it answers.
-      reports_.Log(absl::StrCat("not gone on by: ", last.status().message()));
+      reports_.Log(absl::StrCat("the last view cannot be used: ",
+                                last.status().message()));
     }
   }
   const absl::StatusOr<PeerSpec> spec = PeerSpecOf(options_.config);

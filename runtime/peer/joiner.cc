@@ -123,7 +123,7 @@ Task<absl::Status> Joiner::TakeUp() {
   co_return parts_.views->Adopt(resumed->edges);
 }
 
-// The service does not answer, and members of the view of before train by it:
+// The service does not answer, and members of the last view train by it:
 // they wait for this peer, or have been going on without it.
 Task<absl::Status> Joiner::ResumeByLastView() {
   const uint64_t theirs = *parts_.resume->round();

@@ -1,5 +1,5 @@
 // Whether a restarted peer that the topology service does not answer may go on
-// by the view of before: it may if members of that view train by it.  They are
+// by its last view: it may if members of that view train by it.  They are
 // asked for their rounds.
 //
 // Members that have all been restarted wait for the service: it knows which

@@ -6,8 +6,9 @@ after one of its connections sends frames of HTTP/2 that bring nothing.
     flood.py build/release/bin --kind settings --at service --seconds 8
 
 Three peers of the synthetic game behind certificates on loopback.  The flooder
-has peer 3's certificate and connects again whenever it is ended.  Prints JSON;
-of programs of before the guard, which take gigabytes, a few seconds are enough.
+has peer 3's certificate and connects again whenever it is ended.  Prints JSON.
+Programs that are older than the guard take gigabytes, so a few seconds are
+enough for them.
 """
 
 import argparse

@@ -25,9 +25,7 @@ struct SimPlace {
   std::unique_ptr<SimProcess> process;
 };
 
-struct SimHost {
-  std::unique_ptr<SimMachine> machine = std::make_unique<SimMachine>();
-  std::unique_ptr<SimProcess> process;
+struct SimHost : SimPlace {
   // The process before this one, which does not know yet that it was replaced.
   SimPlace older;
   Death death;

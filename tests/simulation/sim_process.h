@@ -51,9 +51,9 @@ class SimProcess final : private MetricsSink {
   const absl::Status& status() const { return main_.value(); }
   bool stopped() const { return peer_ && peer_->stopped(); }
   bool left() const { return peer_ && peer_->left(); }
-  // Another process has the same id from now on: the service refuses one of the
+  // Whether another process has the same id: the service refuses one of the
   // two, which ends as a real one does, at once.
-  void SetContested() { contested_ = true; }
+  void SetContested(bool contested) { contested_ = contested; }
   bool refused_for_twin() const {
     return contested_ && absl::IsAborted(refused_);
   }

@@ -22,7 +22,7 @@ void Simulation::StartProcess(SimHost& host) {
   outcome_.faults["wrong_clocks"] += f.clock_jump > 0 || f.clock_drift > 0;
   outcome_.faults["moves"] += resume && f.moves;
   host.process = std::make_unique<SimProcess>(world_, *host.machine, resume);
-  if (host.older.process) host.process->SetContested();
+  host.process->SetContested(host.older.process != nullptr);
   host.seen = 0;
 }
 
@@ -38,7 +38,7 @@ void Simulation::StartTwin(PeerId id) {
   world_.tell(id, "is started once more, without its disk");
   // Its last corrections may reach a neighbour that has turned to the other.
   ledger_.Crash(id, host.process->number());
-  host.process->SetContested();
+  host.process->SetContested(true);
   host.older.machine = std::move(host.machine);
   host.older.process = std::move(host.process);
   host.machine = std::make_unique<SimMachine>();
@@ -59,12 +59,14 @@ void Simulation::LookAtOlder(SimHost& host) {
   if (host.older.process->crash().dead() || host.older.process->ended()) {
     world_.tell(host.machine->id, "the older process has ended");
     EndOlder(host);
+    if (host.process) host.process->SetContested(false);
   } else if (host.process && host.process->refused_for_twin() &&
              (host.process->crash().dead() || host.process->ended())) {
     world_.tell(host.machine->id, "the newer process has ended");
     ledger_.Crash(host.machine->id, host.process->number());
     host.process = std::move(host.older.process);
     host.machine = std::move(host.older.machine);
+    host.process->SetContested(false);
     host.seen = 0;
   }
 }
