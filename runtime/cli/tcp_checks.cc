@@ -1,10 +1,5 @@
 #include "runtime/cli/tcp_checks.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <fstream>
 
@@ -13,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "runtime/telemetry/progress.h"
+#include "runtime/transport/grpc/congestion.h"
 
 namespace gossamer {
 namespace {
@@ -38,18 +34,6 @@ int64_t Largest(const std::string& name) {
     return largest;
   }
   return 0;
-}
-
-bool MayUse(absl::string_view congestion) {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return false;
-  // Asking is the surest test: allowed lists, modules and privileges all play a
-  // part.
-  const bool may =
-      ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion.data(),
-                   static_cast<socklen_t>(congestion.size())) == 0;
-  ::close(fd);
-  return may;
 }
 
 CheckResult Buffers(const TcpFacts& facts) {
@@ -130,8 +114,8 @@ TcpFacts ReadTcpFacts() {
   facts.asked_send = Largest("core/wmem_max");
   facts.slow_start_after_idle = Setting("ipv4/tcp_slow_start_after_idle");
   facts.congestion = Setting("ipv4/tcp_congestion_control");
-  facts.may_cubic = MayUse("cubic");
-  facts.may_bbr = MayUse("bbr");
+  facts.may_cubic = KernelAllows("cubic");
+  facts.may_bbr = KernelAllows("bbr");
   return facts;
 }
 

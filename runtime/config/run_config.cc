@@ -31,6 +31,7 @@ RunConfig Shared(RunConfig config) {
   if (config.has_resources()) {
     config.mutable_resources()->clear_device();
     config.mutable_resources()->clear_fabric();
+    config.mutable_resources()->clear_congestion_control();
   }
   if (config.game().has_gan()) {
     config.mutable_game()->mutable_gan()->mutable_data()->clear_path();

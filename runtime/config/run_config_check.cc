@@ -48,6 +48,14 @@ void CheckRun(const RunConfig& config, Problems& problems) {
         "resources.fabric", "is \"", fabric,
         "\"; a fabric's name is at most 64 letters, digits and ._-");
   }
+  // The kernel bounds its names; those that it allows are the machine's matter.
+  if (const std::string& name = config.resources().congestion_control();
+      name.empty() || name.size() > 15 ||
+      name.find_first_not_of(kNameLetters) != std::string::npos) {
+    problems.Refuse("resources.congestion_control", "is \"", name,
+                    "\"; give it auto, cubic, bbr, or another name of "
+                    "net.ipv4.tcp_allowed_congestion_control");
+  }
   problems.Range<uint64_t>("mixing.replica_memory_mb",
                            config.mixing().replica_memory_mb(), 0,
                            uint64_t{1} << 32);

@@ -208,6 +208,7 @@ absl::Status PeerProcess::Listen() {
   options.certificates = options_.certificates;
   options.connections =
       static_cast<int>(options_.config.resources().connections());
+  options.congestion_control = options_.config.resources().congestion_control();
   // Random schedules and the complete graph know all others, of what the fleet
   // may grow to.
   options.most_others = std::min(

@@ -20,6 +20,7 @@ absl::StatusOr<MadeTransport> MakeGrpc(RealLoop* loop,
   grpc.allow_insecure_remote = options.allow_insecure_remote;
   grpc.certificates = std::move(options.certificates);
   grpc.lanes = options.connections;
+  grpc.congestion_control = std::move(options.congestion_control);
   // An old connection may outlast the one that replaces it.
   grpc.max_connections =
       std::max(grpc.max_connections, 2 * options.most_others) * grpc.lanes;

@@ -32,7 +32,8 @@ struct TransportOptions {
   std::string listen_address = {};                       // host:port
   std::shared_ptr<CertificateFolder> certificates = {};  // null: none
   bool allow_insecure_remote = false;
-  int connections = 1;   // to each neighbour
+  int connections = 1;                      // to each neighbour
+  std::string congestion_control = "auto";  // of TCP
   int most_others = 16;  // neighbours that there may come to be
   // Of a frame's body; of frames that wait to be written, on one connection and
   // on all; bytes.

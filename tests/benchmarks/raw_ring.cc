@@ -1,6 +1,7 @@
 #include "tests/benchmarks/raw_ring.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -11,6 +12,7 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/status_macros.h"
 
 namespace gossamer {
 namespace {
@@ -104,13 +106,80 @@ absl::StatusOr<std::unique_ptr<RawRing>> RawRing::Connect(
   close(*listener);
   if (ring->sockets_[1] < 0) return Failed("accept");
   if (absl::Status s = Tune(ring->sockets_[1], options); !s.ok()) return s;
+  if (!options.certificate.empty()) {
+    if (absl::Status s = ring->AddTls(options); !s.ok()) return s;
+  }
   return ring;
 }
 
 RawRing::~RawRing() {
+  for (SSL* const tls : tls_) SSL_free(tls);
   for (const int fd : sockets_) {
     if (fd >= 0) close(fd);
   }
+}
+
+absl::Status RawRing::AddTls(const RawRingOptions& options) {
+  SSL_CTX* const context = SSL_CTX_new(TLS_method());
+  if (context == nullptr ||
+      SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) != 1 ||
+      SSL_CTX_use_certificate_chain_file(context,
+                                         options.certificate.c_str()) != 1 ||
+      SSL_CTX_use_PrivateKey_file(context, options.key.c_str(),
+                                  SSL_FILETYPE_PEM) != 1) {
+    SSL_CTX_free(context);
+    return absl::InvalidArgumentError(
+        absl::StrCat("raw TLS: no certificate in ", options.certificate));
+  }
+  SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE |
+                                SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  for (size_t i = 0; i < 2; ++i) {
+    fcntl(sockets_[i], F_SETFL, O_NONBLOCK);
+    tls_[i] = SSL_new(context);
+    SSL_set_fd(tls_[i], sockets_[i]);
+    // The first call that sends or receives begins the handshake.
+    if (i == 0) {
+      SSL_set_connect_state(tls_[i]);
+    } else {
+      SSL_set_accept_state(tls_[i]);
+    }
+  }
+  SSL_CTX_free(context);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<size_t> RawRing::Send(size_t i,
+                                     std::span<const std::byte> bytes) {
+  if (tls_[i] != nullptr) {
+    size_t n = 0;
+    const int done = SSL_write_ex(tls_[i], bytes.data(), bytes.size(), &n);
+    if (done == 1) return n;
+    const int why = SSL_get_error(tls_[i], done);
+    if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) return 0;
+    return absl::UnavailableError("raw TLS: send");
+  }
+  const ssize_t n = send(sockets_[i], bytes.data(), bytes.size(),
+                         MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (n >= 0) return static_cast<size_t>(n);
+  if (errno == EAGAIN) return 0;
+  return Failed("send");
+}
+
+absl::StatusOr<size_t> RawRing::Receive(size_t i, std::span<std::byte> bytes) {
+  if (tls_[i] != nullptr) {
+    size_t n = 0;
+    const int done = SSL_read_ex(tls_[i], bytes.data(), bytes.size(), &n);
+    if (done == 1) return n;
+    const int why = SSL_get_error(tls_[i], done);
+    if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) return 0;
+    return absl::UnavailableError("raw TLS: a peer has gone");
+  }
+  const ssize_t n =
+      recv(sockets_[i], bytes.data(), bytes.size(), MSG_DONTWAIT);
+  if (n > 0) return static_cast<size_t>(n);
+  if (n == 0) return absl::UnavailableError("raw TCP: a peer has gone");
+  if (errno == EAGAIN) return 0;
+  return Failed("recv");
 }
 
 absl::Status RawRing::Exchange(std::span<const std::byte> bytes) {
@@ -122,20 +191,12 @@ absl::Status RawRing::Exchange(std::span<const std::byte> bytes) {
     std::array<pollfd, 2> polls;
     bool done = true;
     for (size_t i = 0; i < 2; ++i) {
-      ssize_t n = 1;
-      while (n > 0 && sent[i] < bytes.size()) {
-        n = send(sockets_[i], bytes.data() + sent[i], bytes.size() - sent[i],
-                 MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (n > 0) sent[i] += static_cast<size_t>(n);
-        if (n < 0 && errno != EAGAIN) return Failed("send");
+      for (size_t n = 1; n > 0 && sent[i] < bytes.size(); sent[i] += n) {
+        GOSSAMER_ASSIGN_OR_RETURN(n, Send(i, bytes.subspan(sent[i])));
       }
-      n = 1;
-      while (n > 0 && got[i] < bytes.size()) {
-        n = recv(sockets_[i], received_[i].data() + got[i],
-                 bytes.size() - got[i], MSG_DONTWAIT);
-        if (n > 0) got[i] += static_cast<size_t>(n);
-        if (n == 0) return absl::UnavailableError("raw TCP: a peer has gone");
-        if (n < 0 && errno != EAGAIN) return Failed("recv");
+      for (size_t n = 1; n > 0 && got[i] < bytes.size(); got[i] += n) {
+        GOSSAMER_ASSIGN_OR_RETURN(
+            n, Receive(i, std::span(received_[i]).subspan(got[i])));
       }
       const bool sending = sent[i] < bytes.size();
       const bool receiving = got[i] < bytes.size();

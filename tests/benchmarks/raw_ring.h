@@ -1,10 +1,12 @@
-// Moves bytes around a ring by the kernel alone: plain TCP sockets to the two
-// neighbours, everything sent and received at once.
+// Moves bytes around a ring by the kernel alone, or by OpenSSL and the kernel:
+// sockets to the two neighbours, everything sent and received at once.
 //
 // Knows nothing of frames, of gRPC, or of time.
 
 #ifndef GOSSAMER_TESTS_BENCHMARKS_RAW_RING_H_
 #define GOSSAMER_TESTS_BENCHMARKS_RAW_RING_H_
+
+#include <openssl/ssl.h>
 
 #include <array>
 #include <cstddef>
@@ -26,6 +28,9 @@ struct RawRingOptions {
   int buffer_bytes = 0;
   // Sets TCP_CONGESTION; empty leaves the machine's.
   std::string congestion;
+  // PEM files of a certificate and its key: what is sent goes through TLS 1.3,
+  // where each end takes any certificate.  Empty: nothing is encrypted.
+  std::string certificate, key;
 };
 
 class RawRing {
@@ -41,7 +46,13 @@ class RawRing {
 
  private:
   RawRing() = default;
+  absl::Status AddTls(const RawRingOptions& options);
+  // Send or receive what the socket takes or has; 0: nothing now.
+  absl::StatusOr<size_t> Send(size_t i, std::span<const std::byte> bytes);
+  absl::StatusOr<size_t> Receive(size_t i, std::span<std::byte> bytes);
+
   std::array<int, 2> sockets_ = {-1, -1};  // to the right and to the left
+  std::array<SSL*, 2> tls_ = {};           // null: none
   std::array<std::vector<std::byte>, 2> received_;
 };
 

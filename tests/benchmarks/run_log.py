@@ -12,13 +12,16 @@ def round_ends(peer):
             for r in map(json.loads, lines)}
 
 
-def slowest_rate(run, first=None):
+def slowest_rate(run, first=None, least=0):
     """Rounds/s of the slowest peer of a run's folder after round `first`, or in
-    the later half of its rounds."""
+    the later half of its rounds; 0 if a peer has had fewer than `least`."""
     rates = []
     for peer in run.glob("peer-*"):
-        ends = round_ends(peer)
-        last = max(ends)
+        ends = (round_ends(peer) if (peer / "metrics.jsonl").exists() or not least
+                else {})
+        last = max(ends, default=0)
+        if last < least:
+            return 0
         begin = first or last // 2
         rates.append((last - begin) / (ends[last] - ends[begin]))
     return min(rates)

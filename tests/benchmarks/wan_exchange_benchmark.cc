@@ -1,5 +1,6 @@
 // The cost of a blocking exchange of a ring over a long link, on gossamer's own
-// edges over gRPC and on plain TCP sockets that move the same bytes.
+// edges over gRPC and on plain TCP sockets that move the same bytes; behind
+// certificates, on sockets with OpenSSL alone.
 //
 // Run on every host of a lab at once (deploy/lab/exchange.sh does):
 //
@@ -135,6 +136,10 @@ class Host {
     raw.port = kRawPort;
     raw.buffer_bytes = options_.raw_buffer;
     raw.congestion = options_.raw_congestion;
+    if (!options_.certificates.empty()) {
+      raw.certificate = OwnFolder() + "/cert.pem";
+      raw.key = OwnFolder() + "/key.pem";
+    }
     auto ring = RawRing::Connect(raw);
     DieUnless(ring.status());
     raw_ = *std::move(ring);
@@ -148,8 +153,7 @@ class Host {
     grpc.stream_window_bytes = options_.window;
     grpc.lanes = options_.lanes;
     if (!options_.certificates.empty()) {
-      auto folder = CertificateFolder::Open(
-          absl::StrCat(options_.certificates, "/peer-", options_.rank + 1));
+      auto folder = CertificateFolder::Open(OwnFolder());
       DieUnless(folder.status());
       grpc.certificates = *std::move(folder);
     }
@@ -179,6 +183,9 @@ class Host {
     }
   }
 
+  std::string OwnFolder() const {
+    return absl::StrCat(options_.certificates, "/peer-", options_.rank + 1);
+  }
   static PeerId Id(int rank) { return PeerId{static_cast<uint32_t>(rank) + 1}; }
   std::string AddressOf(int rank) const {
     return absl::StrCat(options_.hosts[static_cast<size_t>(rank)], ":",

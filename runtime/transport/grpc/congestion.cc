@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <optional>
@@ -17,6 +18,17 @@ namespace {
 constexpr absl::Duration kShortest = absl::Milliseconds(10);
 
 }  // namespace
+
+bool KernelAllows(std::string_view name) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return false;
+  // Asking is the surest test: allowed lists, modules and privileges all play a
+  // part.
+  const bool allows = setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(),
+                                 static_cast<socklen_t>(name.size())) == 0;
+  ::close(fd);
+  return allows;
+}
 
 std::string_view CongestionChooser::Look(const Facts& facts) {
   // Each of them sees every look.

@@ -11,7 +11,7 @@
 // again and again, or again and again sends something a second time on a long
 // link.
 //
-// Internal to transport/grpc.
+// Internal to transport/grpc, but for KernelAllows().
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_CONGESTION_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_CONGESTION_H_
@@ -26,6 +26,10 @@
 #include "algorithms/base/mutex.h"
 
 namespace gossamer {
+
+// Returns whether a socket of this process may have the congestion control of
+// that name.
+bool KernelAllows(std::string_view name);
 
 // The choice for one socket, which is looked at every 50 ms.  Pure.
 class CongestionChooser {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "runtime/base/address.h"
+#include "runtime/transport/grpc/congestion.h"
 #include "runtime/transport/grpc/connector.h"
 #include "runtime/transport/grpc/grpc_io.h"
 #include "runtime/transport/grpc/lanes.h"
@@ -28,6 +29,13 @@ absl::Status Validate(const GrpcOptions& options) {
   if (options.lanes < 1 || options.lanes > static_cast<int>(kMaxLanes)) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "options.lanes: %d is not in 1 to %d", options.lanes, kMaxLanes));
+  }
+  if (const std::string& name = options.congestion_control;
+      !name.empty() && name != "auto" && !KernelAllows(name)) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "options.congestion_control: the kernel does not allow \"%s\"; see "
+        "sysctl net.ipv4.tcp_allowed_congestion_control, or modprobe tcp_%s",
+        name, name));
   }
   if (options.max_unauthenticated < 2) {
     // A neighbour counts as unauthenticated until its hello, and half of the

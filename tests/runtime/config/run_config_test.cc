@@ -118,6 +118,19 @@ TEST(ParseRunConfig, FabricIsAName) {
   }
 }
 
+TEST(ParseRunConfig, CongestionControlIsAName) {
+  EXPECT_EQ(Parse("").resources().congestion_control(), "auto");
+  EXPECT_EQ(Parse("", {"resources.congestion_control=bbr"})
+                .resources()
+                .congestion_control(),
+            "bbr");
+  for (const std::string name : {"", "b b r", "sixteen_letters_"}) {
+    EXPECT_THAT(Error("resources { congestion_control: \"" + name + "\" }"),
+                HasSubstr("resources.congestion_control is \"" + name +
+                          "\"; give it auto, cubic, bbr"));
+  }
+}
+
 TEST(ParseRunConfig, PlaceIsTheKeysEvenIfTheNextTokenIsElsewhere) {
   EXPECT_THAT(Error("mixin\n\n{ codec: \"dense-f32\" }"),
               StartsWith("f.textproto:1:1: there is no key \"mixin\""));
@@ -661,7 +674,8 @@ TEST(ConfigurationHash, IsOfWhatPeersShare) {
   // Peers on GPUs and peers in host memory train together.
   EXPECT_EQ(hash, ConfigurationHash(Parse("transport: \"grpc\"")));
   EXPECT_EQ(hash, ConfigurationHash(Parse("resources { device: \"cuda:1\" "
-                                          "fabric: \"rack-1\" }")));
+                                          "fabric: \"rack-1\" "
+                                          "congestion_control: \"bbr\" }")));
   EXPECT_NE(hash, ConfigurationHash(Parse("seed: 2")));
   EXPECT_NE(hash, ConfigurationHash(Parse("mixing { gamma: 0.5 }")));
   EXPECT_NE(hash, ConfigurationHash(Parse("step { beta1: 0.4 }")));

@@ -374,6 +374,11 @@ TEST(GrpcTransportTest, RefusesOptionsThatCannotBe) {
   EXPECT_TRUE(absl::IsInvalidArgument(
       refusal([](GrpcOptions& o) { o.chunk_bytes = 0; })));
   EXPECT_TRUE(absl::IsInvalidArgument(
+      refusal([](GrpcOptions& o) { o.congestion_control = "slow"; })));
+  EXPECT_TRUE(refusal([](GrpcOptions& o) {
+                o.congestion_control = "cubic";
+              }).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(
       refusal([](GrpcOptions& o) { o.listen_address = "0.0.0.0:0"; })));
   EXPECT_TRUE(absl::IsInvalidArgument(
       refusal([](GrpcOptions& o) { o.listen_address = "127.evil.org:0"; })));
