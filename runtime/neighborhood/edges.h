@@ -39,6 +39,8 @@ struct NewEdge {
   // It may learn of the view later, and is not waited for until both ends know
   // each other's epoch.
   bool newcomer = false;
+  // It is one of some rounds, by a schedule that both ends know.
+  bool ahead = false;
   bool absent = false;  // no member: `saved` completes what it holds
 };
 
@@ -56,7 +58,7 @@ class Edges final : public TransportListener {
     std::shared_ptr<const Codec> codec, other_codec;
     std::string address = {};
     uint64_t begins = 0;  // round of its first exchange
-    bool newcomer = false, resting = false, gone = false;
+    bool newcomer = false, ahead = false, resting = false, gone = false;
     bool passing = false;  // no partner in the newest view that is known
     absl::Time busy = absl::InfinitePast();  // of a resting one: last in use
     Refusals refusals = {};
@@ -83,6 +85,9 @@ class Edges final : public TransportListener {
   const Entry* Find(PeerId peer) const;
   Entry* Find(PeerId peer);
   bool Connected(PeerId peer) const;
+  // An edge of later rounds, which the other end may not have made yet, or may
+  // have forgotten since the rounds before.
+  bool MayBeUnknown(const Entry& entry) const;
 
   // As in Neighborhood.
   absl::Status Add(NewEdge added);
@@ -113,6 +118,10 @@ class Edges final : public TransportListener {
   void OnUp(PeerId peer, ConnectionId connection) override;
   void OnFrame(PeerId peer, ConnectionId connection, Channel channel,
                Frame frame) override;
+  void OnProgress(PeerId peer) override {
+    // A large frame on a slow link takes longer than a dead peer's silence.
+    if (on_heard_) on_heard_(peer);
+  }
   void OnDown(PeerId peer, ConnectionId connection,
               const absl::Status& why) override;
 

@@ -18,6 +18,9 @@ constexpr size_t kTransitsToChoose = 8;
 // Payloads before a wider format is tried; twice as many after each time that
 // it had to be taken back.
 constexpr size_t kTransitsToWiden = 16, kMostTransitsToWiden = 1024;
+// Two payloads of which each took twice a round, and longer than the start of a
+// connection explains, are enough to narrow: more of them would take minutes.
+constexpr absl::Duration kSlowStart = absl::Milliseconds(1500);
 // The quantile of the rates seen that counts.  A receiver that is late to look
 // takes what has queued up meanwhile for a fast link, so the upper ones are
 // worth little.
@@ -33,6 +36,7 @@ void FormatChooser::Record(const Transit& transit) {
   }
   // A payload that fits into the buffers on the way would seem infinitely fast.
   ++recorded_;
+  before_last_ = std::exchange(last_, transit.took);
   bytes_per_second_.Add(static_cast<double>(transit.bytes) /
                         absl::ToDoubleSeconds(transit.took));
 }
@@ -41,7 +45,9 @@ std::optional<WireFormat> FormatChooser::Choose(const Codec& codec,
                                                 absl::Duration busy) {
   const std::span<const WireFormat> choices = codec.choices();
   if (choices.empty() || busy <= absl::ZeroDuration()) return std::nullopt;
-  if (bytes_per_second_.size() < kTransitsToChoose) return chosen_;
+  const bool hopeless =
+      std::min(last_, before_last_) > std::max(2 * busy, kSlowStart);
+  if (bytes_per_second_.size() < kTransitsToChoose && !hopeless) return chosen_;
   const double bytes =
       absl::ToDoubleSeconds(busy) * bytes_per_second_.Quantile(kQuantile);
   const WireFormat before = chosen_.value_or(codec.format());
@@ -67,6 +73,7 @@ std::optional<WireFormat> FormatChooser::Choose(const Codec& codec,
     widened_ = widens;
     // Rates that were measured with another size say little about this one.
     recorded_ = 0;
+    last_ = before_last_ = absl::ZeroDuration();
     bytes_per_second_.Clear();
   }
   chosen_ = fits;

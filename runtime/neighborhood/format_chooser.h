@@ -36,6 +36,7 @@ class FormatChooser {
 
  private:
   Recent bytes_per_second_;
+  absl::Duration last_, before_last_;  // transits with the present format
   std::optional<WireFormat> chosen_;
   size_t recorded_ = 0;   // since the last change
   size_t patience_;       // payloads before it widens

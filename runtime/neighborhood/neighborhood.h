@@ -67,7 +67,8 @@ class Neighborhood {
   absl::Status Add(NewEdge edge) { return edges_.Add(std::move(edge)); }
   bool Has(PeerId peer) const { return edges_.Find(peer) != nullptr; }
   std::set<PeerId> Peers() const;  // of all edges
-  // Peers whose silence counts: of all edges but resting ones.
+  // Peers whose silence counts: of all edges but those that rest, or that the
+  // other end may not know yet.
   std::set<PeerId> Watched() const;
   // Gives the edge up at once, with what is under way on it: the peer is gone.
   void Drop(PeerId peer) { edges_.Drop(peer); }
@@ -162,6 +163,8 @@ class Neighborhood {
   // Returns the clipping of all edges, with the longest D since the last call;
   // nullopt without a clip radius.
   std::optional<Clipping> TakeClipping() { return edges_.TakeClipping(); }
+  // The size of what is sent has changed on some edge since the last call.
+  bool TakeFormatChange() { return pacing_.TakeFormatChange(); }
   // The longest that an exchange took, of those that ended since the last call.
   absl::Duration TakeExchangeTime() { return pacing_.TakeExchangeTime(); }
   const Edge* edge(PeerId peer) const;

@@ -90,7 +90,7 @@ bool Pacing::LetsPass(EdgePace& pace, const Edge& edge, ExchangeId id) const {
 }
 
 void Pacing::ReportFormat(EdgePace& pace, const Edge& edge, const Codec& codec,
-                          ExchangeId id) const {
+                          ExchangeId id) {
   const WireFormat used = edge.format();
   if (codec.choices().empty() || used == pace.reported) return;
   decisions_->NoteFormat(edge.other(), id, used);
@@ -100,6 +100,7 @@ void Pacing::ReportFormat(EdgePace& pace, const Edge& edge, const Codec& codec,
                             "it wishes",
                             edge.other().value, codec.EncodedSize(used),
                             codec.EncodedSize(pace.reported)));
+    format_changed_ = true;
   }
   pace.reported = used;
 }

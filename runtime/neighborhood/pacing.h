@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -111,11 +112,13 @@ class Pacing {
   uint64_t late() const { return late_; }
   // The longest that an exchange took, of those that ended since the last call.
   absl::Duration TakeExchangeTime();
+  // A format has changed since the last call.
+  bool TakeFormatChange() { return std::exchange(format_changed_, false); }
 
  private:
   bool LetsPass(EdgePace& pace, const Edge& edge, ExchangeId id) const;
   void ReportFormat(EdgePace& pace, const Edge& edge, const Codec& codec,
-                    ExchangeId id) const;
+                    ExchangeId id);
 
   const DeadlinePolicy policy_;
   EventLoop* const loop_;
@@ -127,6 +130,7 @@ class Pacing {
   int overlap_ = 1;
   double stable_ = 1;
   absl::Duration busy_, slowest_, exchange_time_;
+  bool format_changed_ = false;
   uint64_t boundary_ = 0, skipped_ = 0, late_ = 0;
 };
 

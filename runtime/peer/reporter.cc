@@ -66,6 +66,12 @@ void Reporter::MeasureTempo(absl::Duration length, Neighborhood& neighborhood) {
   // Waiting is left out: with it each peer would seem as slow as the slowest,
   // and deadlines would learn from themselves.
   busy_.Add(absl::ToDoubleSeconds(length) - metrics_.seconds_waiting);
+  // Exchanges of another format say nothing of how long one takes now: the
+  // service would choose an overlap for them.
+  if (neighborhood.TakeFormatChange()) {
+    exchanges_.Clear();
+    exchanged_ = 0;
+  }
   // A round without an exchange says nothing of how long one takes.
   if (metrics_.seconds_exchanging > 0 && ++exchanged_ > kFirst) {
     exchanges_.Add(metrics_.seconds_exchanging);

@@ -87,6 +87,7 @@ class MortalTransport final : public Transport, private TransportListener {
     heard_ = peer;
     listener_->OnFrame(peer, connection, channel, std::move(frame));
   }
+  void OnProgress(PeerId peer) override { listener_->OnProgress(peer); }
   void OnDown(PeerId peer, ConnectionId connection,
               const absl::Status& why) override {
     heard_ = peer;

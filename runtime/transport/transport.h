@@ -68,6 +68,8 @@ class TransportListener {
   virtual void OnUp(PeerId peer, ConnectionId connection) = 0;
   virtual void OnFrame(PeerId peer, ConnectionId connection, Channel channel,
                        Frame frame) = 0;
+  // A part of a frame has come, whose rest is under way.
+  virtual void OnProgress(PeerId /*peer*/) {}
   // The connection is gone.  Frames sent on it may not have arrived.
   virtual void OnDown(PeerId peer, ConnectionId connection,
                       const absl::Status& why) = 0;

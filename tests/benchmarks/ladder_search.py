@@ -137,7 +137,7 @@ def main():
             "parameters": options.parameters,
             "best": best, "best_rounds_per_s": round(fixed[best], 3),
             "auto_rounds_per_s": round(auto, 3),
-            "ratio": round(auto / fixed[best], 3),
+            "ratio": round(auto / max(fixed[best], 1e-9), 3),
             "fixed": {name: round(r, 3) for name, r in
                       {**others, **fixed}.items()}}), flush=True)
 

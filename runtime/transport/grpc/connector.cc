@@ -102,7 +102,7 @@ void Connector::Disconnect(PeerId id) {
 void Connector::Dial(PeerId id) {
   Peer& peer = peers_.at(id);
   peer.redial = EventLoop::TimerId{0};
-  // By default the smaller id waits to be dialled: two ends that dial each
+  // By default the larger id waits to be dialled: two ends that dial each
   // other at once would make two connections of each edge.
   if (peer.address.empty() || peer.dialling != nullptr || !peer.up.empty() ||
       (!options_.dial_from_both_ends && id < options_.self)) {
@@ -290,6 +290,12 @@ void Connector::OnFrame(GrpcStreamPtr stream, ReceivedFrame received) {
     if (!streams_.contains(stream)) return;
   }
   if (!good.ok()) Close(state.peer, state.id, good);
+}
+
+void Connector::OnChunk(const GrpcStreamPtr& stream) {
+  const auto it = streams_.find(stream);
+  if (!alive_ || it == streams_.end() || it->second.id == 0) return;
+  listener_->OnProgress(it->second.peer);
 }
 
 bool Connector::Send(PeerId id, Channel channel, Frame frame) {

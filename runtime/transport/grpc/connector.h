@@ -48,6 +48,7 @@ class Connector final : public GrpcStreamOwner,
   void OnAccepted(GrpcStreamPtr stream) override;
   void OnHello(GrpcStreamPtr stream, TransportHello hello) override;
   void OnFrame(GrpcStreamPtr stream, ReceivedFrame frame) override;
+  void OnChunk(const GrpcStreamPtr& stream) override;
   bool OnFull(const GrpcStreamPtr& stream, size_t bytes) override;
   void OnAcceptEnded() override {}
   void OnEnd(GrpcStreamPtr stream, absl::Status why) override;

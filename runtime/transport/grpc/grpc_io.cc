@@ -216,6 +216,8 @@ void GrpcIo::OnFrame(GrpcStreamPtr stream, ReceivedFrame frame) {
   owner_->OnFrame(std::move(stream), std::move(frame));
 }
 
+void GrpcIo::OnChunk(const GrpcStreamPtr& stream) { owner_->OnChunk(stream); }
+
 bool GrpcIo::OnFull(const GrpcStreamPtr& stream, size_t bytes) {
   return owner_->OnFull(stream, bytes);
 }

@@ -68,6 +68,7 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
   void OnAccepted(GrpcStreamPtr stream) override;
   void OnHello(GrpcStreamPtr stream, TransportHello hello) override;
   void OnFrame(GrpcStreamPtr stream, ReceivedFrame frame) override;
+  void OnChunk(const GrpcStreamPtr& stream) override;
   bool OnFull(const GrpcStreamPtr& stream, size_t bytes) override;
   void OnAcceptEnded() override;
   void OnEnd(GrpcStreamPtr stream, absl::Status why) override;

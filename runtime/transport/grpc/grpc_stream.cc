@@ -176,7 +176,10 @@ absl::Status GrpcStream::Receive() {
     first_chunk_bytes_ = assembler_.filled();
     first_chunk_at_ = SteadyNow();
   }
-  if (!frame.has_value()) return status;
+  if (!frame.has_value()) {
+    if (status.ok()) owner_->OnChunk(shared_from_this());
+    return status;
+  }
   if (!first) {
     const Frame& f = frame->frame;
     frame->frame.transit = {

@@ -36,6 +36,8 @@ class GrpcStreamOwner {
   virtual void OnAccepted(GrpcStreamPtr stream) = 0;
   virtual void OnHello(GrpcStreamPtr stream, TransportHello hello) = 0;
   virtual void OnFrame(GrpcStreamPtr stream, ReceivedFrame frame) = 0;
+  // A chunk has come that does not end its frame.
+  virtual void OnChunk(const GrpcStreamPtr& stream) = 0;
   // A frame of `bytes` comes in, and the budget of all streams has too little
   // left for it.  Returns true if there may be enough now.
   virtual bool OnFull(const GrpcStreamPtr& stream, size_t bytes) = 0;

@@ -40,7 +40,7 @@ struct GrpcOptions {
   // Allows addresses other than loopback, in either direction, without
   // certificates.
   bool allow_insecure_remote = false;
-  // Every end that has an address dials; otherwise only the larger id of an
+  // Every end that has an address dials; otherwise only the smaller id of an
   // edge does.  Two connections between two peers do no harm.
   bool dial_from_both_ends = false;
 

@@ -88,6 +88,7 @@ class NcclTransport final : public Transport, private TransportListener {
   void OnUp(PeerId peer, ConnectionId connection) override;
   void OnFrame(PeerId peer, ConnectionId connection, Channel channel,
                Frame frame) override;
+  void OnProgress(PeerId peer) override { listener_->OnProgress(peer); }
   void OnDown(PeerId peer, ConnectionId connection,
               const absl::Status& why) override;
   absl::Status OnBodyFrame(PeerId from, ConnectionId connection, Frame frame);

@@ -83,6 +83,23 @@ TEST(CodecChoiceTest, WidensLaterAfterItHadToGoBack) {
   EXPECT_GE(last, 100);
 }
 
+// Nobody waits for eight payloads of minutes.
+TEST(CodecChoiceTest, TwoPayloadsOfManyRoundsAreEnoughToNarrow) {
+  const ParameterLayout layout(
+      {{"g", Player::kGenerator, {kParameters, 1}, {}}});
+  const auto codec = *Codec::Create("auto", layout);
+  const absl::Duration busy = absl::Milliseconds(200);
+  const auto after_two = [&](absl::Duration took) {
+    FormatChooser chooser;
+    chooser.Record({.bytes = kParameters / 2, .took = took});
+    EXPECT_EQ(chooser.Choose(*codec, busy), std::nullopt);
+    chooser.Record({.bytes = kParameters / 2, .took = took});
+    return chooser.Choose(*codec, busy);
+  };
+  EXPECT_EQ(after_two(absl::Seconds(2)), WireFormat::kSign);
+  EXPECT_EQ(after_two(absl::Milliseconds(1500)), std::nullopt);
+}
+
 TEST(CodecChoiceTest, AFastMomentIsNoFastLink) {
   const ParameterLayout layout(
       {{"g", Player::kGenerator, {kParameters, 1}, {}}});

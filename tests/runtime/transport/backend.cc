@@ -39,6 +39,13 @@ void Recorder::OnFrame(PeerId peer, ConnectionId connection, Channel channel,
   changed_.SignalAll();
 }
 
+void Recorder::OnProgress(PeerId /*peer*/) {
+  MutexLock lock(&mu_);
+  EXPECT_FALSE(in_call) << "an event came inline";
+  ++seen_.parts;
+  changed_.SignalAll();
+}
+
 void Recorder::OnDown(PeerId peer, ConnectionId connection,
                       const absl::Status& why) {
   MutexLock lock(&mu_);

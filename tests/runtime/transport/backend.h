@@ -34,6 +34,7 @@ class Recorder : public TransportListener {
   void OnUp(PeerId peer, ConnectionId connection) override;
   void OnFrame(PeerId peer, ConnectionId connection, Channel channel,
                Frame frame) override;
+  void OnProgress(PeerId peer) override;
   void OnDown(PeerId peer, ConnectionId connection,
               const absl::Status& why) override;
 
@@ -43,6 +44,7 @@ class Recorder : public TransportListener {
     std::vector<absl::Status> reasons;  // the reasons of the downs
     std::set<ConnectionId> open;
     std::vector<Received> frames;
+    int parts = 0;                 // OnProgress
     std::vector<std::string> log;  // "up", "frame", "down"
   };
   // Returns a consistent copy, from any thread.

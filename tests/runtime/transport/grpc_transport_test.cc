@@ -221,6 +221,8 @@ TEST_F(HostileTest, HalfAFrameIsDroppedWithItsConnection) {
     ByteVector bytes(chunk.header().begin(), chunk.header().end());
     bytes.insert(bytes.end(), chunk.body.begin(), chunk.body.end());
     ASSERT_TRUE(client.Write(bytes));
+    // The peer lives, though its frame does not end.
+    ASSERT_TRUE(node_.Await([](const Seen& s) { return s.parts == 1; }));
   }
   ASSERT_TRUE(node_.Await([](const Seen& s) { return s.downs.size() == 1; }));
   ExpectNothingReceived();
