@@ -225,20 +225,27 @@ absl::StatusOr<std::unique_ptr<MixingSchedule>> MakeSchedule(
   return std::make_unique<Fixed>(std::move(rows));
 }
 
-int FewestPartners(const MixingSchedule& schedule) {
-  int fewest = schedule.size() - 1;
-  for (int rank = 0; rank < schedule.size(); ++rank) {
-    std::set<int> met;
-    for (uint64_t round = 1; round <= schedule.period(); ++round) {
-      for (const Neighbor& n : schedule.Row(rank, round).neighbors) {
-        met.insert(n.rank);
-      }
-    }
-    if (schedule.period() != 0) {
-      fewest = std::min(fewest, static_cast<int>(met.size()));
+std::vector<int> PartnersOf(const MixingSchedule& schedule, int rank) {
+  std::set<int> met;
+  for (uint64_t round = 1; round <= schedule.period(); ++round) {
+    for (const Neighbor& n : schedule.Row(rank, round).neighbors) {
+      met.insert(n.rank);
     }
   }
-  return fewest;
+  if (DrawnAnew(schedule)) {
+    for (int other = 0; other < schedule.size(); ++other) met.insert(other);
+    met.erase(rank);
+  }
+  return {met.begin(), met.end()};
+}
+
+int FewestPartners(const MixingSchedule& schedule) {
+  size_t fewest = static_cast<size_t>(schedule.size()) - 1;
+  if (DrawnAnew(schedule)) return static_cast<int>(fewest);
+  for (int rank = 0; rank < schedule.size(); ++rank) {
+    fewest = std::min(fewest, PartnersOf(schedule, rank).size());
+  }
+  return static_cast<int>(fewest);
 }
 
 }  // namespace gossamer

@@ -92,8 +92,19 @@ absl::StatusOr<std::unique_ptr<MixingSchedule>> MakeSchedule(
 absl::StatusOr<std::unique_ptr<MixingSchedule>> MakeSchedule(
     const ScheduleSpec& spec, int size, uint64_t seed);
 
-// The number of other ranks that the rank with the fewest mixes with, over all
-// rounds; under a random schedule every rank mixes with all others.
+// Whether rows are drawn anew every round, so that any two ranks may meet.
+inline bool DrawnAnew(const MixingSchedule& schedule) {
+  return schedule.period() == 0;
+}
+// A peer keeps edges to all members of a fleet whose rows are drawn anew if
+// they are at most so many, else to those of the next rounds.
+inline constexpr int kMostPartners = 256;
+
+// The other ranks that `rank` mixes with over all rounds, sorted: all others if
+// rows are drawn anew.
+std::vector<int> PartnersOf(const MixingSchedule& schedule, int rank);
+
+// The number of partners of the rank with the fewest.
 int FewestPartners(const MixingSchedule& schedule);
 
 }  // namespace gossamer

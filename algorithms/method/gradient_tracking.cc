@@ -157,6 +157,11 @@ void Check(const MethodSettings& s, Problems& problems) {
                     "\", but gradient-tracking mixes all parameters with the "
                     "gradients that it tracks: take one codec for all");
   }
+  if (!s.edges_stay) {
+    problems.Refuse("mixing.graph", "is ", s.graph, ", and edges of ", s.peers,
+                    " peers last for some rounds, but gradient-tracking keeps "
+                    "what each has brought: take a graph that stays");
+  }
   if (s.n_critic > 1) {
     problems.Refuse(
         "step.n_critic", "is ", s.n_critic,

@@ -15,12 +15,18 @@ namespace {
 // The other end of a resting edge may still need an acknowledgement, or an
 // answer if it learns of the view late.
 constexpr absl::Duration kRestedFor = absl::Minutes(1);
+// The same where edges come and go with the rounds, of which both ends know.
+constexpr absl::Duration kBrieflyRestedFor = absl::Seconds(10);
 // A peer that breaks the protocol this often is closed: for a minute, then for
 // twice as long each time.  It may be started anew at the same address, without
 // a view that says so.
 constexpr int kMaxViolations = 5;
 constexpr absl::Duration kLeastClosed = absl::Minutes(1);
 constexpr absl::Duration kMostClosed = absl::Hours(1);
+
+absl::Duration RestOf(const Edges::Entry& entry) {
+  return entry.ahead ? kBrieflyRestedFor : kRestedFor;
+}
 
 EdgeOptions EdgeOptionsOf(const NeighborhoodOptions& options, PeerId other) {
   EdgeOptions o;
@@ -64,6 +70,11 @@ bool Edges::Connected(PeerId peer) const {
   return open != connections_.end() && !open->second.empty();
 }
 
+bool Edges::MayBeUnknown(const Entry& entry) const {
+  return entry.ahead && !Connected(entry.edge->other()) &&
+         (!entry.edge->acquainted() || entry.begins >= RoundOf(passed_));
+}
+
 absl::StatusOr<std::unique_ptr<Edge>> Edges::MakeEdge(const NewEdge& added) {
   const PeerId peer = added.peer;
   EdgeOptions o = EdgeOptionsOf(options_, peer);
@@ -105,6 +116,11 @@ absl::Status Edges::Add(NewEdge added) {
     there->resting = there->gone = false;
     there->refusals = {};  // it may be another incarnation
     there->address = added.address;
+    if (added.ahead) {
+      // The other end may have forgotten its own, and have made another.
+      there->ahead = true;
+      there->begins = RoundOf(added.frontier);
+    }
     transport_->Connect(peer, added.address);
     return absl::OkStatus();
   }
@@ -121,7 +137,8 @@ absl::Status Edges::Add(NewEdge added) {
                                .other_codec = std::move(added.other_codec),
                                .address = added.address,
                                .begins = RoundOf(added.frontier),
-                               .newcomer = added.newcomer})
+                               .newcomer = added.newcomer,
+                               .ahead = added.ahead})
           .first->second;
   // The peer of an edge that goes on from its record alone has no address.
   if (!added.absent) transport_->Connect(peer, added.address);
@@ -163,7 +180,8 @@ void Edges::TakeOtherCodec(const Entry& entry) {
                .frontier = decided,
                .codec = entry.other_codec,
                .other_codec = entry.codec,
-               .newcomer = entry.newcomer};
+               .newcomer = entry.newcomer,
+               .ahead = entry.ahead};
   Drop(peer);
   Add(std::move(anew)).IgnoreError();  // without a record it cannot fail
   entries_.at(peer).passing = passing;
@@ -238,7 +256,7 @@ void Edges::ForgetRested() {
     } else if (entry.gone) {
       entry.edge->End();
     }
-    if (now - entry.busy > kRestedFor) rested.push_back(peer);
+    if (now - entry.busy > RestOf(entry)) rested.push_back(peer);
   }
   for (const PeerId peer : rested) Drop(peer);
 }
@@ -283,11 +301,12 @@ void Edges::DropRecord(ExchangeId cut) {
   for (auto& [peer, entry] : entries_) entry.edge->DropRecord(cut);
 }
 
-// A resting edge's other end may be at rest already, and one that has begun
-// anew knows nothing of the cut: their records are not waited for.
+// A resting edge's other end may be at rest already, one that has begun anew
+// knows nothing of the cut, and an edge of later rounds may not be there yet:
+// their records are not waited for.
 bool Edges::Sealed(const Entry& entry, ExchangeId cut) {
-  return entry.resting || entry.edge->Sealed(cut) ||
-         entry.edge->Unsealable(cut);
+  return entry.resting || (entry.ahead && entry.begins >= RoundOf(cut)) ||
+         entry.edge->Sealed(cut) || entry.edge->Unsealable(cut);
 }
 
 bool Edges::Sealed(ExchangeId cut) const {
@@ -416,7 +435,16 @@ void Edges::OnDown(PeerId peer, ConnectionId connection,
     entry->edge->ConnectionDown(connection);
     ReportLost(*entry);
     Send(*entry);
-    if (const uint64_t news = entry->downs.Due(loop_->Now()); news > 0) {
+    // Nothing is lost on an edge that is not in use: its other end may have
+    // forgotten it, a little earlier than this one does.
+    const bool idle =
+        entry->edge->settled() && (entry->resting || entry->ahead);
+    if (idle && entry->resting && !Connected(peer) &&
+        loop_->Now() - entry->busy > RestOf(*entry) / 2) {
+      entry->busy = absl::InfinitePast();
+    }
+    if (const uint64_t news = idle ? 0 : entry->downs.Due(loop_->Now());
+        news > 0) {
       Report(
           "edge_down",
           absl::StrCat("peer ", peer.value, ": ", std::string(why.message())),

@@ -197,8 +197,12 @@ absl::Time Neighborhood::FirstDeadline(std::span<const RowEntry> row,
 
 bool Neighborhood::Alone(ExchangeId id) const {
   return std::all_of(
-      edges_.entries().begin(), edges_.entries().end(),
-      [id](const auto& e) { return e.second.edge->heard() <= id; });
+      edges_.entries().begin(), edges_.entries().end(), [id](const auto& e) {
+        const Edges::Entry& entry = e.second;
+        // Before its first exchange it says nothing.
+        return entry.edge->heard() <= id ||
+               (entry.ahead && RoundOf(entry.edge->heard()) <= entry.begins);
+      });
 }
 
 bool Neighborhood::Acquainted(std::span<const RowEntry> row) const {
@@ -209,8 +213,10 @@ bool Neighborhood::Acquainted(std::span<const RowEntry> row) const {
     // The other end may have dropped its edge and never say hello again.
     if (entry->passing && !entry->edge->state().ready) continue;
     any = true;
-    // A peer that did not answer when it was waited for may never say hello.
-    const bool known = entry->pace.overdue || entry->edge->acquainted();
+    // A peer that did not answer when it was waited for, or in the rounds since
+    // the edge was made, may never say hello.
+    const bool known = entry->pace.overdue || entry->edge->acquainted() ||
+                       (entry->ahead && entry->newcomer);
     met = met || known;
     all = all && (entry->newcomer || known);
   }
@@ -232,7 +238,7 @@ RoundsSeen Neighborhood::LookAround() const {
     // overlap and rounds without exchanges let it go alone, waits for the
     // others.
     const uint64_t alone = static_cast<uint64_t>(options_.window) + idle;
-    if (!entry.newcomer || round > entry.begins + alone) {
+    if (!(entry.newcomer || entry.ahead) || round > entry.begins + alone) {
       seen.heard.push_back(round);
       if (entry.pace.damping->missed() >= kMissed) {
         seen.missing.push_back(round);
@@ -274,7 +280,7 @@ std::set<PeerId> Neighborhood::Peers() const {
 std::set<PeerId> Neighborhood::Watched() const {
   std::set<PeerId> peers;
   for (const auto& [peer, entry] : edges_.entries()) {
-    if (!entry.resting) peers.insert(peer);
+    if (!entry.resting && !edges_.MayBeUnknown(entry)) peers.insert(peer);
   }
   return peers;
 }

@@ -13,11 +13,10 @@ constexpr uint64_t kVectorsPerEdge = 2;
 
 // Returns the most edges that a peer may come to use.
 int MaxDegree(const MixingSchedule& schedule) {
-  // A random schedule may pair any two sooner or later.
-  if (!schedule.fixed()) return schedule.size() - 1;
+  if (DrawnAnew(schedule)) return schedule.size() - 1;
   size_t most = 0;
   for (int rank = 0; rank < schedule.size(); ++rank) {
-    most = std::max(most, schedule.Row(rank, 1).neighbors.size());
+    most = std::max(most, PartnersOf(schedule, rank).size());
   }
   return static_cast<int>(most);
 }

@@ -74,6 +74,8 @@ Task<absl::Status> GossipTrainer::Round() {
   if (const auto overlap = parts_.decisions->Overlap(round)) {
     GOSSAMER_CO_RETURN_IF_ERROR(parts_.views->AdoptOverlap(*overlap));
   }
+  GOSSAMER_CO_RETURN_IF_ERROR(
+      parts_.edges->OnRound(parts_.views->view(), parts_.views->schedule()));
   // A view with less overlap makes more due at once.
   Task<absl::Status> due = CompleteDue(round);
   GOSSAMER_CO_RETURN_IF_ERROR(co_await due.result());

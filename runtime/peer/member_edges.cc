@@ -22,21 +22,24 @@ std::string ReplicalessOf(const Codec& codec) {
   return absl::StrCat("diff-int8:fragments=", codec.parts());
 }
 
+// Rounds from the making of an edge to its first exchange, where partners
+// change with the rounds: a connection takes some round trips.  The end that
+// dials is later by kPatience, so that the other one, which may be rounds
+// behind, knows the edge by then.
+constexpr uint64_t kAhead = 16, kPatience = 4;
+// Rounds for which an edge waits after its last exchange before it rests:
+// exchanges are under way for kMaxOverlap of them.
+constexpr uint64_t kBehind = kMaxOverlap + 4;
+
+// The most rounds that a peer looks back where it learns late of a view.
+constexpr uint64_t kMostLate = 256;
+
 // Members that may be in a row of `self` from this round on.
-std::set<PeerId> PartnersOf(const View& view, const MixingSchedule& schedule,
+std::set<PeerId> PartnersIn(const View& view, const MixingSchedule& schedule,
                             PeerId self) {
   std::set<PeerId> partners;
-  // One row stands for all rounds.
-  if (schedule.fixed()) {
-    for (const Neighbor& n :
-         schedule.Row(*view.RankOf(self), view.from_round).neighbors) {
-      partners.insert(view.members[static_cast<size_t>(n.rank)].id);
-    }
-    return partners;
-  }
-  // A random schedule may pair any two sooner or later.
-  for (const Member& m : view.members) {
-    if (m.id != self) partners.insert(m.id);
+  for (const int rank : PartnersOf(schedule, *view.RankOf(self))) {
+    partners.insert(view.members[static_cast<size_t>(rank)].id);
   }
   return partners;
 }
@@ -82,6 +85,7 @@ void MemberEdges::DropMembers(const View& newest) {
     // can be repeated.
     parts_.decisions->NoteMembers(parts_.state->round());
     parts_.neighborhood->Drop(peer);
+    meetings_.erase(peer);
   }
 }
 
@@ -90,17 +94,25 @@ void MemberEdges::AddMembers(const View& newest) {
     // It leaves or ends, and still mixes with those who have come back
     // elsewhere.  An edge that began now would have nothing to settle, and
     // never be sealed.
-    for (const Member& m : newest.members) {
-      if (!parts_.neighborhood->Has(m.id)) continue;
-      parts_.transport->Connect(m.id, m.address);
-    }
-    return;
+    return Readdress(newest);
   }
-  const auto schedule = ScheduleOf(parts_.make_schedule, newest);
+  auto schedule = ScheduleOf(parts_.make_schedule, newest);
   if (!schedule.ok()) return;  // reported when the view is adopted
   ReportComingAndGoing(newest);
+  drawn_ = ChangesByRound(newest.schedule.graph);
+  has_all_next_ = HasAll(newest, **schedule);
+  next_ = *std::move(schedule);
+  if (!has_all_next_) return MeetMembers(newest);
   // A failure comes again, and ends the run, when the view is adopted.
-  ConnectPartners(newest, **schedule, {}, /*newcomers=*/true).IgnoreError();
+  ConnectPartners(newest, *next_, {}, /*newcomers=*/true).IgnoreError();
+}
+
+// Members may have come back elsewhere.
+void MemberEdges::Readdress(const View& newest) {
+  for (const Member& m : newest.members) {
+    if (!parts_.neighborhood->Has(m.id)) continue;
+    parts_.transport->Connect(m.id, m.address);
+  }
 }
 
 void MemberEdges::ReportComingAndGoing(const View& newest) {
@@ -125,10 +137,28 @@ absl::Status MemberEdges::Connect(std::shared_ptr<const View> in_use,
                                   const MixingSchedule& schedule,
                                   const SavedEdges& saved) {
   const View& view = *in_use;
-  GOSSAMER_RETURN_IF_ERROR(
-      ConnectPartners(view, schedule, saved, /*newcomers=*/false));
+  drawn_ = ChangesByRound(view.schedule.graph);
+  std::set<PeerId> partners;
+  if (HasAll(view, schedule)) {
+    GOSSAMER_RETURN_IF_ERROR(
+        ConnectPartners(view, schedule, saved, /*newcomers=*/false));
+    partners = PartnersIn(view, schedule, spec_.self);
+    meetings_.clear();
+  } else {
+    for (const auto& [peer, meeting] : meetings_) partners.insert(peer);
+    // Rounds that were looked at by the view before are this one's now.
+    ahead_ = 0;
+    if (parts_.codec->needs_replica() && !std::exchange(told_, true)) {
+      parts_.reporter->Report(
+          "replicas",
+          absl::StrFormat("edges of %d peers last for some rounds and have no "
+                          "replicas; they use %s",
+                          view.members.size(), ReplicalessOf(*parts_.codec)));
+    }
+  }
+  next_ = nullptr;
+  has_all_next_ = false;
   GOSSAMER_RETURN_IF_ERROR(ConnectSaved(view, saved));
-  const std::set<PeerId> partners = PartnersOf(view, schedule, spec_.self);
   // Edges to members that are in no row of this schedule complete what is under
   // way and are forgotten later.
   for (const PeerId peer : parts_.neighborhood->Peers()) {
@@ -140,6 +170,123 @@ absl::Status MemberEdges::Connect(std::shared_ptr<const View> in_use,
   return absl::OkStatus();
 }
 
+void MemberEdges::Forget() {
+  known_ = std::make_shared<const View>();
+  next_ = nullptr;
+  has_all_next_ = false;
+  meetings_.clear();
+  ahead_ = 0;
+}
+
+bool MemberEdges::HasAll(const View& view,
+                         const MixingSchedule& schedule) const {
+  return !DrawnAnew(schedule) ||
+         view.members.size() <= static_cast<size_t>(spec_.most_partners);
+}
+
+// The edges are made at once: a member that began by the view may be waiting
+// for this peer, and this round for that member.
+void MemberEdges::MeetMembers(const View& newest) {
+  const uint64_t round = parts_.state->round();
+  // A peer that has not adopted the view in use here may never do so, and may
+  // have no edge for its rounds.
+  for (auto& [peer, meeting] : meetings_) meeting.sure = false;
+  parts_.neighborhood->SetPartners({});
+  Readdress(newest);
+  next_ahead_ = FirstToLookAt(newest);
+  LookAhead(newest, *next_, next_ahead_, round + kAhead, /*sure=*/true);
+  // A failure comes again, and ends the run, at the next round.
+  MakeEdges(newest).IgnoreError();
+}
+
+// Rounds that are past count, too, where this peer learns late of the view: the
+// edge tells a member that waits in one of them.
+uint64_t MemberEdges::FirstToLookAt(const View& view) const {
+  const uint64_t round = parts_.state->round();
+  return std::max(view.from_round, round - std::min(round, kMostLate));
+}
+
+absl::Status MemberEdges::OnRound(const View& in_use,
+                                  const MixingSchedule& schedule) {
+  const bool has_all = HasAll(in_use, schedule);
+  const bool next = next_ != nullptr && !has_all_next_;
+  if (has_all && !next) return absl::OkStatus();
+  const uint64_t round = parts_.state->round();
+  const uint64_t end = round + kAhead;
+  // Rounds that this peer has jumped over are nobody's.
+  if (next) {
+    next_ahead_ = std::max(next_ahead_, round);
+    LookAhead(*known_, *next_, next_ahead_, end, /*sure=*/true);
+  }
+  if (!has_all) {
+    ahead_ = ahead_ == 0 ? FirstToLookAt(in_use) : std::max(ahead_, round);
+    LookAhead(in_use, schedule, ahead_,
+              next_ == nullptr ? end : std::min(end, known_->from_round),
+              /*sure=*/next_ == nullptr);
+  }
+  GOSSAMER_RETURN_IF_ERROR(MakeEdges(in_use));
+  if (has_all) return absl::OkStatus();
+  std::set<PeerId> partners;
+  for (const auto& [peer, meeting] : meetings_) {
+    if (meeting.last + kBehind < round) {
+      parts_.neighborhood->Rest(peer, MakeExchangeId(round), /*gone=*/false);
+    } else if (meeting.sure) {
+      partners.insert(peer);
+    }
+  }
+  std::erase_if(meetings_, [round](const auto& m) {
+    return m.second.last + kBehind < round;
+  });
+  // Of a view that has edges to all they are partners already.
+  if (!has_all_next_) parts_.neighborhood->SetPartners(partners);
+  return absl::OkStatus();
+}
+
+void MemberEdges::LookAhead(const View& view, const MixingSchedule& schedule,
+                            uint64_t& from, uint64_t end, bool sure) {
+  const std::optional<int> rank = view.RankOf(spec_.self);
+  for (; from < std::min(end, spec_.rounds + 1); ++from) {
+    if (!rank) continue;  // it leaves
+    for (const Neighbor& n : schedule.Row(*rank, from).neighbors) {
+      const Member& m = view.members[static_cast<size_t>(n.rank)];
+      const auto [it, first] = meetings_.try_emplace(m.id);
+      Meeting& meeting = it->second;
+      meeting.first = first ? from : std::min(meeting.first, from);
+      meeting.last = std::max(meeting.last, from);
+      meeting.sure |= sure;
+    }
+  }
+}
+
+absl::Status MemberEdges::MakeEdges(const View& in_use) {
+  const uint64_t round = parts_.state->round();
+  for (auto& [peer, meeting] : meetings_) {
+    const uint64_t lead = spec_.self < peer ? kAhead - kPatience : kAhead;
+    if (meeting.made || meeting.first >= round + lead) continue;
+    GOSSAMER_RETURN_IF_ERROR(Meet(peer, meeting, in_use));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MemberEdges::Meet(PeerId peer, Meeting& meeting,
+                               const View& in_use) {
+  meeting.made = true;
+  std::optional<std::string> address = AddressOf(*known_, peer);
+  if (!address) address = AddressOf(in_use, peer);
+  if (!address) return absl::OkStatus();
+  const uint64_t round = parts_.state->round();
+  // The end that looks so far ahead may be the only one that knows the edge.
+  // Without deadlines it is waited for all the same: timing decides nothing.
+  const bool early = meeting.first > round;
+  return AddEdge(
+      {.peer = peer,
+       .address = *address,
+       .frontier = MakeExchangeId(std::max(meeting.first, round)),
+       .newcomer = early && spec_.deadline.kind != DeadlinePolicy::Kind::kNone,
+       .ahead = true},
+      /*replica=*/!parts_.codec->needs_replica());
+}
+
 absl::Status MemberEdges::ConnectPartners(const View& view,
                                           const MixingSchedule& schedule,
                                           const SavedEdges& saved,
@@ -147,7 +294,7 @@ absl::Status MemberEdges::ConnectPartners(const View& view,
   const int rank = *view.RankOf(spec_.self);
   const ReplicaBudget budget(spec_.replica_memory,
                              parts_.state->layout().size(), schedule);
-  const std::set<PeerId> partners = PartnersOf(view, schedule, spec_.self);
+  const std::set<PeerId> partners = PartnersIn(view, schedule, spec_.self);
   const uint64_t round = parts_.state->round();
   // An edge that is made before its view begins has no exchanges below it.
   const uint64_t from = newcomers ? std::max(round, view.from_round) : round;
@@ -231,12 +378,15 @@ absl::Status MemberEdges::SayHello(const View& view, bool under_way) {
 // then, and the budget of replicas goes by ranks.
 absl::Status MemberEdges::AddEdge(Neighborhood::NewEdge edge, bool replica) {
   const bool bounded =
-      spec_.replica_memory != 0 && parts_.codec->needs_replica();
+      parts_.codec->needs_replica() && (spec_.replica_memory != 0 || drawn_);
   if (bounded && replicaless_ == nullptr) {
-    GOSSAMER_ASSIGN_OR_RETURN(
-        replicaless_,
-        Codec::Create(ReplicalessOf(*parts_.codec), parts_.state->layout(),
-                      parts_.state->queue()));
+    auto made = Codec::Create(ReplicalessOf(*parts_.codec),
+                              parts_.state->layout(), parts_.state->queue());
+    // It may be that no edge will need it.
+    if (!made.ok() && (!replica || spec_.replica_memory != 0)) {
+      return made.status();
+    }
+    if (made.ok()) replicaless_ = *std::move(made);
   }
   edge.codec = replica ? parts_.codec : replicaless_;
   if (bounded) {

@@ -2,11 +2,17 @@
 // those that a view no longer names lose theirs, and edges that are in no row
 // any more rest.
 //
+// In a large fleet whose rows are drawn anew every round there are edges to the
+// partners of the next rounds alone.  They carry no replicas, so that nothing
+// is lost when an edge is forgotten after its rounds.
+//
 // Knows nothing of rounds beyond the next one, or of which view is in use.
 
 #ifndef GOSSAMER_RUNTIME_PEER_MEMBER_EDGES_H_
 #define GOSSAMER_RUNTIME_PEER_MEMBER_EDGES_H_
 
+#include <cstdint>
+#include <map>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -50,14 +56,34 @@ class MemberEdges {
   // `saved`.
   absl::Status Connect(std::shared_ptr<const View> in_use,
                        const MixingSchedule& schedule, const SavedEdges& saved);
+  // A round begins by the view in use: edges to those whom this peer is about
+  // to meet are made, those of past rounds rest.
+  absl::Status OnRound(const View& in_use, const MixingSchedule& schedule);
   // The view is the first of an incarnation that may begin in a fleet under
   // way; `under_way`: it does.
   absl::Status SayHello(const View& view, bool under_way);
   // The incarnation is over.
-  void Forget() { known_ = std::make_shared<const View>(); }
+  void Forget();
 
  private:
+  // Rounds in which a peer and this one meet.
+  struct Meeting {
+    uint64_t first = 0, last = 0;  // of those that have been looked at
+    bool made = false;             // the edge
+    bool sure = false;             // by the newest view that is known
+  };
+
+  // There are edges to all partners, not only to those of the next rounds.
+  bool HasAll(const View& view, const MixingSchedule& schedule) const;
+  void MeetMembers(const View& newest);
+  uint64_t FirstToLookAt(const View& view) const;
+  // `from`: the first round that was not looked at.
+  void LookAhead(const View& view, const MixingSchedule& schedule,
+                 uint64_t& from, uint64_t end, bool sure);
+  absl::Status MakeEdges(const View& in_use);
+  absl::Status Meet(PeerId peer, Meeting& meeting, const View& in_use);
   void AddMembers(const View& newest);
+  void Readdress(const View& newest);
   void ReportComingAndGoing(const View& newest);
   absl::Status ConnectPartners(const View& view, const MixingSchedule& schedule,
                                const SavedEdges& saved, bool newcomers);
@@ -67,8 +93,19 @@ class MemberEdges {
   const PeerSpec& spec_;
   const Parts parts_;
   std::shared_ptr<const Codec> replicaless_;  // of edges beyond the budget
-  // The newest whose members have been added or dropped.
+  // The newest whose members have been added or dropped; its schedule, if it is
+  // not in use yet.
   std::shared_ptr<const View> known_ = std::make_shared<const View>();
+  std::shared_ptr<const MixingSchedule> next_;
+  bool has_all_next_ = false;  // HasAll() of it
+  // The graph changes by round: a view of many members may have edges without
+  // replicas, one of few has them with.
+  bool drawn_ = false;
+  std::map<PeerId, Meeting> meetings_;
+  bool told_ = false;  // that edges have no replicas
+  // The first rounds that were not looked at: by the view in use (0: none was),
+  // by the next one.
+  uint64_t ahead_ = 0, next_ahead_ = 0;
 };
 
 }  // namespace gossamer

@@ -19,6 +19,7 @@
 #include "algorithms/optim/local_step.h"
 #include "algorithms/privacy/settings.h"
 #include "runtime/neighborhood/deadline.h"
+#include "topology/mixing_schedule.h"
 
 namespace gossamer {
 
@@ -46,6 +47,9 @@ struct PeerSpec {
   // Fewest others that everybody must mix with (FewestPartners): a first view
   // with fewer is refused.
   int min_partners = 0;
+  // Most members to all of which edges are kept where rows are drawn anew every
+  // round (MemberEdges).
+  int most_partners = kMostPartners;
   // A peer with a parameter beyond limits.largest has diverged, as if it were
   // not finite.
   CorrectionLimits limits = {.largest = std::numeric_limits<float>::max()};

@@ -46,6 +46,9 @@ std::string Describe(const Scenario& s) {
   };
   add("clip", s.clip_radius);
   add("replicas", s.replica_edges);
+  if (s.most_partners != kMostPartners) {
+    absl::StrAppendFormat(&text, " partners %d", s.most_partners);
+  }
   add("break", f.links.break_rate);
   add("stall", f.links.stall_rate);
   add("freeze", f.links.freeze_rate);

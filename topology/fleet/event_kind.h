@@ -129,8 +129,10 @@ inline constexpr EventInfo kEventKinds[] = {
      "the same release and configuration at both; else this machine's memory "
      "or network"},
     {"rejoined", "this peer is a member again", ""},
-    {"replicas", "the memory is too small for replicas on all edges",
-     "`mixing.replica_memory_mb`"},
+    {"replicas",
+     "edges without replicas: the memory is too small, or they last for some "
+     "rounds",
+     "`mixing.replica_memory_mb`; a graph that stays"},
     {"resumed", "training goes on from a checkpoint", ""},
     {"resumed_without_service",
      "a restarted peer that the topology service does not answer goes on by "

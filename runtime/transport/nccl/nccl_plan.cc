@@ -81,22 +81,23 @@ NcclPlan NcclPlan::Of(const View& view, PeerId self) {
   auto schedule = view.MakeSchedule();
   if (!candidates.contains(self) || !schedule.ok()) return plan;
   plan.schedule_ = *std::move(schedule);
+  if (candidates.size() > 1 && DrawnAnew(*plan.schedule_) &&
+      view.members.size() > kMostPartners) {
+    plan.left_out_.push_back(absl::StrFormat(
+        "edges of %d peers come and go with the rounds: NCCL takes a graph "
+        "that stays, or at most %d peers",
+        view.members.size(), kMostPartners));
+    return plan;
+  }
   // The unique id travels along edges, so the group is what edges between
-  // candidates reach.  Partners that change by round reach all.
+  // candidates reach.
   std::set<PeerId> reached = {self};
   std::vector<PeerId> next = {self};
   while (!next.empty()) {
     const int rank = *view.RankOf(next.back());
     next.pop_back();
-    std::vector<PeerId> neighbors;
-    if (plan.schedule_->fixed()) {
-      for (const Neighbor& n : plan.schedule_->Row(rank, 1).neighbors) {
-        neighbors.push_back(view.members[static_cast<size_t>(n.rank)].id);
-      }
-    } else {
-      neighbors.assign(candidates.begin(), candidates.end());
-    }
-    for (const PeerId peer : neighbors) {
+    for (const int other : PartnersOf(*plan.schedule_, rank)) {
+      const PeerId peer = view.members[static_cast<size_t>(other)].id;
       if (candidates.contains(peer) && reached.insert(peer).second) {
         next.push_back(peer);
       }

@@ -1,0 +1,97 @@
+// Edges that come and go with the rounds, where rows are drawn anew in a large
+// fleet: few at a time, and the bits of a fleet with edges to everybody.
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+#include "tests/runtime/peer/quadratic_fleet.h"
+#include "tests/testing/sim_fleet.h"
+
+namespace gossamer {
+namespace {
+
+SimFleetOptions Fleet(int peers, uint64_t rounds, const std::string& graph) {
+  SimFleetOptions o = QuadraticFleet(peers, rounds);
+  o.schedule.graph = graph;
+  o.step_time = absl::Seconds(1);
+  o.network.link.latency = absl::Milliseconds(50);
+  o.peer.most_partners = 8;
+  return o;
+}
+
+size_t MostEdges(SimFleet& fleet) {
+  size_t most = 0;
+  for (int r = 0; r < fleet.size(); ++r) {
+    most = std::max(most, fleet.peer(r).neighborhood().Peers().size());
+  }
+  return most;
+}
+
+class PartnersTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(PartnersTest, AFewEdgesHaveTheBitsOfAll) {
+  for (const auto kind :
+       {DeadlinePolicy::Kind::kNone, DeadlinePolicy::Kind::kAdaptive}) {
+    SimFleetOptions few = Fleet(96, 60, GetParam());
+    few.peer.deadline.kind = kind;
+    few.codec = "diff-int8";  // which edges without replicas have
+    SimFleet some(few);
+    some.Start();
+    some.Run(absl::Seconds(45));
+    // 28 rounds around the present one, and ten seconds of rest.
+    const int degree = GetParam() == "permuted-ring" ? 2 : 1;
+    EXPECT_LE(MostEdges(some), static_cast<size_t>(degree * (28 + 10 + 2)));
+    ASSERT_TRUE(some.Run()) << some.StatusOf(0);
+    for (int r = 0; r < some.size(); ++r) {
+      for (const Event& e : some.recorder(r).events) {
+        // At the end peers go.
+        if (e.round > 57 || e.kind == "overdue") continue;
+        ADD_FAILURE() << e.round << " " << e.kind.name() << " " << e.detail;
+      }
+    }
+    if (kind != DeadlinePolicy::Kind::kNone) continue;
+    SimFleetOptions all = few;
+    all.peer.most_partners = few.peers;
+    SimFleet every(all);
+    every.Start();
+    ASSERT_TRUE(every.Run());
+    EXPECT_EQ(some.Hash(), every.Hash());
+  }
+}
+
+// Timing decides nothing without deadlines.
+TEST_P(PartnersTest, BitsDoNotDependOnTheNetwork) {
+  SimFleetOptions near = Fleet(32, 120, GetParam());
+  near.codec = "innov-int4";
+  SimFleetOptions far = near;
+  far.network.link.latency = absl::Milliseconds(400);
+  far.network.link.jitter = 1;
+  SimFleet a(near), b(far);
+  for (SimFleet* fleet : {&a, &b}) {
+    fleet->Start();
+    ASSERT_TRUE(fleet->Run()) << fleet->StatusOf(0);
+    EXPECT_EQ(fleet->recorder(0).Count("replicas"), 1);
+  }
+  EXPECT_EQ(a.Hash(), b.Hash());
+}
+
+INSTANTIATE_TEST_SUITE_P(DrawnAnew, PartnersTest,
+                         testing::Values("permuted-ring", "random-matching"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+TEST(PartnersOfAPeriodTest, ATurningScheduleHasEdgesToThoseOfItsRounds) {
+  SimFleet fleet(Fleet(64, 40, "one-peer-exponential"));
+  fleet.Start();
+  ASSERT_TRUE(fleet.Run());
+  EXPECT_EQ(MostEdges(fleet), 6u);
+}
+
+}  // namespace
+}  // namespace gossamer
