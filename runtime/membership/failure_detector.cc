@@ -11,6 +11,10 @@ constexpr int kMostLateness = 7;
 // a machine that was late once may be again.
 constexpr int kTicksToRecover = 8;
 constexpr size_t kWitnesses = 2;  // asked at a time
+// A peer that was suspected for nothing gets twice the time, twice at most.
+// After so long without another such suspicion it has the usual one.
+constexpr int kMostWronged = 2;
+constexpr absl::Duration kForgets = absl::Minutes(5);
 
 }  // namespace
 
@@ -27,7 +31,17 @@ void FailureDetector::Heard(PeerId peer, absl::Time now) {
   const auto it = watched_.find(peer);
   // A word of the peer also ends what others have vouched for.
   if (it == watched_.end() || it->second.heard >= now) return;
-  it->second = {.heard = now};
+  Watched& watched = it->second;
+  if (now - watched.heard > suspect_after_ &&
+      std::ranges::binary_search(suspected_, peer)) {
+    watched.wronged = std::min(watched.wronged + 1, kMostWronged);
+    watched.wronged_at = now;
+  } else if (now - watched.wronged_at > kForgets) {
+    watched.wronged = 0;
+  }
+  watched.heard = now;
+  watched.vouched = false;
+  watched.asked = absl::InfinitePast();
 }
 
 void FailureDetector::HeardThroughOthers(PeerId peer) {
@@ -80,7 +94,9 @@ FailureDetector::Probes FailureDetector::Tick(absl::Time now) {
     const absl::Duration silence = now - watched.heard;
     // An edge with traffic is never probed: any frame counts as heard.
     if (silence > suspect_after_ / 4) probes.direct.push_back(peer);
-    if (silence > (patience() + (watched.vouched ? 1 : 0)) * suspect_after_) {
+    const int times = (patience() + (watched.vouched ? 1 : 0))
+                      << watched.wronged;
+    if (silence > times * suspect_after_) {
       suspected_.push_back(peer);
     }
   }

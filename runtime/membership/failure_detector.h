@@ -5,8 +5,9 @@
 // (Das, Gupta and Motivala, "SWIM", 2002).  A peer that stays silent for the
 // suspicion time is suspected.  The time grows while this peer itself is late,
 // because then the fault may be its own (local health: Dadgar, Phillips and
-// Currey, "Lifeguard", 2018).  A suspicion is no verdict: the service counts
-// the suspicions of several neighbours.  Pure; knows nothing of clocks,
+// Currey, "Lifeguard", 2018), and for a peer that has answered after it was
+// suspected: its link has long pauses.  A suspicion is no verdict: the service
+// counts the suspicions of several neighbours.  Pure; knows nothing of clocks,
 // transports or rounds.
 
 #ifndef GOSSAMER_RUNTIME_MEMBERSHIP_FAILURE_DETECTOR_H_
@@ -59,7 +60,9 @@ class FailureDetector {
  private:
   struct Watched {
     absl::Time heard;
-    bool vouched = false;                     // during this silence
+    bool vouched = false;  // during this silence
+    int wronged = 0;       // doublings of its suspicion time
+    absl::Time wronged_at = absl::InfinitePast();
     absl::Time asked = absl::InfinitePast();  // when others were asked last
   };
   // Returns some of the peers that answer, different ones each time.

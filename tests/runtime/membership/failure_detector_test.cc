@@ -84,7 +84,24 @@ TEST_F(FailureDetectorTest, WhoIsVouchedForIsBorneOnceMore) {
   EXPECT_THAT(detector_.suspected(), ElementsAre(kA));
   // The peer's next silence is a new one.
   detector_.Heard(kA, now_);
-  Run(2.25);
+  Run(4.25);
+  EXPECT_THAT(detector_.suspected(), ElementsAre(kA));
+}
+
+// A link with pauses of seconds: 600 ms, losses and a full queue.
+TEST_F(FailureDetectorTest, APeerThatWasSuspectedForNothingGetsMoreTime) {
+  for (const double seconds : {2.0, 4.0, 8.0, 8.0}) {
+    Run(seconds);
+    EXPECT_THAT(detector_.suspected(), IsEmpty()) << seconds;
+    Run(0.3);
+    EXPECT_THAT(detector_.suspected(), ElementsAre(kA)) << seconds;
+    detector_.Heard(kA, now_);
+  }
+  for (int i = 0; i < 301; ++i) {
+    Run(1);
+    detector_.Heard(kA, now_);
+  }
+  Run(2.3);
   EXPECT_THAT(detector_.suspected(), ElementsAre(kA));
 }
 
