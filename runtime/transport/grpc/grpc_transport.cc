@@ -33,7 +33,7 @@ absl::Status Validate(const GrpcOptions& options) {
   if (const std::string& name = options.congestion_control;
       !name.empty() && name != "auto" && !KernelAllows(name)) {
     return absl::InvalidArgumentError(absl::StrFormat(
-        "options.congestion_control: the kernel does not allow \"%s\"; see "
+        "resources.congestion_control: the kernel does not allow \"%s\"; see "
         "sysctl net.ipv4.tcp_allowed_congestion_control, or modprobe tcp_%s",
         name, name));
   }
