@@ -196,7 +196,7 @@ void MemberEdges::MeetMembers(const View& newest) {
   next_ahead_ = FirstToLookAt(newest);
   LookAhead(newest, *next_, next_ahead_, round + kAhead, /*sure=*/true);
   // A failure comes again, and ends the run, at the next round.
-  MakeEdges(newest, newest).IgnoreError();
+  MakeEdges(newest).IgnoreError();
 }
 
 // Rounds that are past count, too, where this peer learns late of the view: the
@@ -224,7 +224,7 @@ absl::Status MemberEdges::OnRound(const View& in_use,
               next_ == nullptr ? end : std::min(end, known_->from_round),
               /*sure=*/next_ == nullptr);
   }
-  GOSSAMER_RETURN_IF_ERROR(MakeEdges(*known_, in_use));
+  GOSSAMER_RETURN_IF_ERROR(MakeEdges(*known_));
   if (has_all) return absl::OkStatus();
   std::set<PeerId> partners;
   for (const auto& [peer, meeting] : meetings_) {
@@ -258,21 +258,21 @@ void MemberEdges::LookAhead(const View& view, const MixingSchedule& schedule,
   }
 }
 
-absl::Status MemberEdges::MakeEdges(const View& newest, const View& in_use) {
+absl::Status MemberEdges::MakeEdges(const View& newest) {
   const uint64_t round = parts_.state->round();
   for (auto& [peer, meeting] : meetings_) {
     const uint64_t lead = spec_.self < peer ? kAhead - kPatience : kAhead;
     if (meeting.made || meeting.first >= round + lead) continue;
-    GOSSAMER_RETURN_IF_ERROR(Meet(peer, meeting, newest, in_use));
+    GOSSAMER_RETURN_IF_ERROR(Meet(peer, meeting, newest));
   }
   return absl::OkStatus();
 }
 
 absl::Status MemberEdges::Meet(PeerId peer, Meeting& meeting,
-                               const View& newest, const View& in_use) {
+                               const View& newest) {
   meeting.made = true;
-  std::optional<std::string> address = AddressOf(newest, peer);
-  if (!address) address = AddressOf(in_use, peer);
+  const std::optional<std::string> address = AddressOf(newest, peer);
+  // A peer of the view in use may have gone since.
   if (!address) return absl::OkStatus();
   const uint64_t round = parts_.state->round();
   // The end that looks so far ahead may be the only one that knows the edge.

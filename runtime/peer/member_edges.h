@@ -80,9 +80,8 @@ class MemberEdges {
   // `from`: the first round that was not looked at.
   void LookAhead(const View& view, const MixingSchedule& schedule,
                  uint64_t& from, uint64_t end, bool sure);
-  absl::Status MakeEdges(const View& newest, const View& in_use);
-  absl::Status Meet(PeerId peer, Meeting& meeting, const View& newest,
-                    const View& in_use);
+  absl::Status MakeEdges(const View& newest);
+  absl::Status Meet(PeerId peer, Meeting& meeting, const View& newest);
   void AddMembers(const View& newest);
   void Readdress(const View& newest);
   void ReportComingAndGoing(const View& newest);
