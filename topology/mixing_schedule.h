@@ -96,9 +96,13 @@ absl::StatusOr<std::unique_ptr<MixingSchedule>> MakeSchedule(
 inline bool DrawnAnew(const MixingSchedule& schedule) {
   return schedule.period() == 0;
 }
-// A peer keeps edges to all members of a fleet whose rows are drawn anew if
-// they are at most so many, else to those of the next rounds.
+// Whether a peer keeps edges to all its partners: not to more members than
+// `most` if rows are drawn anew, but to those of the next rounds.
 inline constexpr int kMostPartners = 256;
+inline bool EdgesStay(const MixingSchedule& schedule,
+                      int most = kMostPartners) {
+  return !DrawnAnew(schedule) || schedule.size() <= most;
+}
 
 // The other ranks that `rank` mixes with over all rounds, sorted: all others if
 // rows are drawn anew.

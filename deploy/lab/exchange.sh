@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a blocking exchange costs over long links, beside plain TCP, and behind
-# certificates beside OpenSSL on plain TCP: a table.
+# Prints a table of what a blocking exchange costs over long links, beside plain
+# TCP, or, behind certificates, beside OpenSSL on plain TCP.
 #
 # Four hosts in a ring, each sends 64 KiB and 4 MiB to both neighbours and
 # waits for theirs; round trips of 20, 100 and 200 ms, without a limit of rate

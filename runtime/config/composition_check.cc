@@ -75,10 +75,6 @@ class Composition {
   bool overlaps() const {
     return mixing_.overlap_steps() != MixingConfig::steps_0;
   }
-  // As MemberEdges keeps them.
-  bool edges_stay() const {
-    return !DrawnAnew(schedule_) || schedule_.size() <= kMostPartners;
-  }
   // A codec that sends all values in every exchange, each as a float.
   bool dense_and_whole() const {
     const auto codec = Codec::Create(mixing_.codec(), {});
@@ -122,7 +118,7 @@ class Composition {
         .peers = static_cast<int>(config_.peers()),
         .graph = mixing_.graph(),
         .fixed_graph = schedule_.fixed(),
-        .edges_stay = edges_stay(),
+        .edges_stay = EdgesStay(schedule_),
         .chebyshev = mixing_.chebyshev(),
         .deadline = mixing_.deadline(),
         .overlap_steps = static_cast<int>(mixing_.overlap_steps()),
@@ -247,7 +243,7 @@ class Composition {
              mixing_.codec(), "\": leave it out");
     }
     if (NamesPlayers(mixing_.codec()) && codec.ok() &&
-        (*codec)->needs_replica() && !edges_stay()) {
+        (*codec)->needs_replica() && !EdgesStay(schedule_)) {
       Refuse("mixing.codec", "is \"", mixing_.codec(), "\", but edges of ",
              config_.peers(), " peers of graph ", mixing_.graph(),
              " last for some rounds and keep no replicas: take one codec for "

@@ -11,8 +11,8 @@ constexpr int kMostLateness = 7;
 // a machine that was late once may be again.
 constexpr int kTicksToRecover = 8;
 constexpr size_t kWitnesses = 2;  // asked at a time
-// A peer that was suspected for nothing gets twice the time, twice at most.
-// After so long without another such suspicion it has the usual one.
+// Each suspicion for nothing doubles the time of a peer, so often at most; so
+// long after the last one it has the usual time again.
 constexpr int kMostWronged = 2;
 constexpr absl::Duration kForgets = absl::Minutes(5);
 

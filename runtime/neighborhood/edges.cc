@@ -25,7 +25,7 @@ constexpr absl::Duration kLeastClosed = absl::Minutes(1);
 constexpr absl::Duration kMostClosed = absl::Hours(1);
 
 absl::Duration RestOf(const Edges::Entry& entry) {
-  return entry.ahead ? kBrieflyRestedFor : kRestedFor;
+  return entry.transient ? kBrieflyRestedFor : kRestedFor;
 }
 
 EdgeOptions EdgeOptionsOf(const NeighborhoodOptions& options, PeerId other) {
@@ -71,7 +71,7 @@ bool Edges::Connected(PeerId peer) const {
 }
 
 bool Edges::MayBeUnknown(const Entry& entry) const {
-  return entry.ahead && !Connected(entry.edge->other()) &&
+  return entry.transient && !Connected(entry.edge->other()) &&
          (!entry.edge->acquainted() || entry.begins >= RoundOf(passed_));
 }
 
@@ -116,9 +116,9 @@ absl::Status Edges::Add(NewEdge added) {
     there->resting = there->gone = false;
     there->refusals = {};  // it may be another incarnation
     there->address = added.address;
-    if (added.ahead) {
+    if (added.transient) {
       // The other end may have forgotten its own, and have made another.
-      there->ahead = true;
+      there->transient = true;
       there->begins = RoundOf(added.frontier);
     }
     transport_->Connect(peer, added.address);
@@ -138,7 +138,7 @@ absl::Status Edges::Add(NewEdge added) {
                                .address = added.address,
                                .begins = RoundOf(added.frontier),
                                .newcomer = added.newcomer,
-                               .ahead = added.ahead})
+                               .transient = added.transient})
           .first->second;
   // The peer of an edge that goes on from its record alone has no address.
   if (!added.absent) transport_->Connect(peer, added.address);
@@ -181,7 +181,7 @@ void Edges::TakeOtherCodec(const Entry& entry) {
                .codec = entry.other_codec,
                .other_codec = entry.codec,
                .newcomer = entry.newcomer,
-               .ahead = entry.ahead};
+               .transient = entry.transient};
   Drop(peer);
   Add(std::move(anew)).IgnoreError();  // without a record it cannot fail
   entries_.at(peer).passing = passing;
@@ -305,7 +305,7 @@ void Edges::DropRecord(ExchangeId cut) {
 // knows nothing of the cut, and an edge of later rounds may not be there yet:
 // their records are not waited for.
 bool Edges::Sealed(const Entry& entry, ExchangeId cut) {
-  return entry.resting || (entry.ahead && entry.begins >= RoundOf(cut)) ||
+  return entry.resting || (entry.transient && entry.begins >= RoundOf(cut)) ||
          entry.edge->Sealed(cut) || entry.edge->Unsealable(cut);
 }
 
@@ -438,7 +438,7 @@ void Edges::OnDown(PeerId peer, ConnectionId connection,
     // Nothing is lost on an edge that is not in use: its other end may have
     // forgotten it, a little earlier than this one does.
     const bool idle =
-        entry->edge->settled() && (entry->resting || entry->ahead);
+        entry->edge->settled() && (entry->resting || entry->transient);
     if (idle && entry->resting && !Connected(peer) &&
         loop_->Now() - entry->busy > RestOf(*entry) / 2) {
       entry->busy = absl::InfinitePast();

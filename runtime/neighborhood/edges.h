@@ -39,8 +39,8 @@ struct NewEdge {
   // It may learn of the view later, and is not waited for until both ends know
   // each other's epoch.
   bool newcomer = false;
-  // It is one of some rounds, by a schedule that both ends know.
-  bool ahead = false;
+  // It lasts for some rounds, by a schedule that both ends know.
+  bool transient = false;
   bool absent = false;  // no member: `saved` completes what it holds
 };
 
@@ -58,7 +58,7 @@ class Edges final : public TransportListener {
     std::shared_ptr<const Codec> codec, other_codec;
     std::string address = {};
     uint64_t begins = 0;  // round of its first exchange
-    bool newcomer = false, ahead = false, resting = false, gone = false;
+    bool newcomer = false, transient = false, resting = false, gone = false;
     bool passing = false;  // no partner in the newest view that is known
     absl::Time busy = absl::InfinitePast();  // of a resting one: last in use
     Refusals refusals = {};

@@ -196,13 +196,14 @@ absl::Time Neighborhood::FirstDeadline(std::span<const RowEntry> row,
 }
 
 bool Neighborhood::Alone(ExchangeId id) const {
-  return std::all_of(
-      edges_.entries().begin(), edges_.entries().end(), [id](const auto& e) {
-        const Edges::Entry& entry = e.second;
-        // Before its first exchange it says nothing.
-        return entry.edge->heard() <= id ||
-               (entry.ahead && RoundOf(entry.edge->heard()) <= entry.begins);
-      });
+  return std::all_of(edges_.entries().begin(), edges_.entries().end(),
+                     [id](const auto& e) {
+                       const Edges::Entry& entry = e.second;
+                       // Before its first exchange it says nothing.
+                       return entry.edge->heard() <= id ||
+                              (entry.transient &&
+                               RoundOf(entry.edge->heard()) <= entry.begins);
+                     });
 }
 
 bool Neighborhood::Acquainted(std::span<const RowEntry> row) const {
@@ -216,7 +217,7 @@ bool Neighborhood::Acquainted(std::span<const RowEntry> row) const {
     // A peer that did not answer when it was waited for, or in the rounds since
     // the edge was made, may never say hello.
     const bool known = entry->pace.overdue || entry->edge->acquainted() ||
-                       (entry->ahead && entry->newcomer);
+                       (entry->transient && entry->newcomer);
     met = met || known;
     all = all && (entry->newcomer || known);
   }
@@ -238,7 +239,7 @@ RoundsSeen Neighborhood::LookAround() const {
     // overlap and rounds without exchanges let it go alone, waits for the
     // others.
     const uint64_t alone = static_cast<uint64_t>(options_.window) + idle;
-    if (!(entry.newcomer || entry.ahead) || round > entry.begins + alone) {
+    if (!(entry.newcomer || entry.transient) || round > entry.begins + alone) {
       seen.heard.push_back(round);
       if (entry.pace.damping->missed() >= kMissed) {
         seen.missing.push_back(round);

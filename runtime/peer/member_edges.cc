@@ -100,9 +100,9 @@ void MemberEdges::AddMembers(const View& newest) {
   if (!schedule.ok()) return;  // reported when the view is adopted
   ReportComingAndGoing(newest);
   drawn_ = ChangesByRound(newest.schedule.graph);
-  has_all_next_ = HasAll(newest, **schedule);
+  next_stays_ = EdgesStay(**schedule, spec_.most_partners);
   next_ = *std::move(schedule);
-  if (!has_all_next_) return MeetMembers(newest);
+  if (!next_stays_) return MeetMembers(newest);
   // A failure comes again, and ends the run, when the view is adopted.
   ConnectPartners(newest, *next_, {}, /*newcomers=*/true).IgnoreError();
 }
@@ -139,7 +139,7 @@ absl::Status MemberEdges::Connect(std::shared_ptr<const View> in_use,
   const View& view = *in_use;
   drawn_ = ChangesByRound(view.schedule.graph);
   std::set<PeerId> partners;
-  if (HasAll(view, schedule)) {
+  if (EdgesStay(schedule, spec_.most_partners)) {
     GOSSAMER_RETURN_IF_ERROR(
         ConnectPartners(view, schedule, saved, /*newcomers=*/false));
     partners = PartnersIn(view, schedule, spec_.self);
@@ -157,7 +157,7 @@ absl::Status MemberEdges::Connect(std::shared_ptr<const View> in_use,
     }
   }
   next_ = nullptr;
-  has_all_next_ = false;
+  next_stays_ = false;
   GOSSAMER_RETURN_IF_ERROR(ConnectSaved(view, saved));
   // Edges to members that are in no row of this schedule complete what is under
   // way and are forgotten later.
@@ -173,15 +173,9 @@ absl::Status MemberEdges::Connect(std::shared_ptr<const View> in_use,
 void MemberEdges::Forget() {
   known_ = std::make_shared<const View>();
   next_ = nullptr;
-  has_all_next_ = false;
+  next_stays_ = false;
   meetings_.clear();
   ahead_ = 0;
-}
-
-bool MemberEdges::HasAll(const View& view,
-                         const MixingSchedule& schedule) const {
-  return !DrawnAnew(schedule) ||
-         view.members.size() <= static_cast<size_t>(spec_.most_partners);
 }
 
 // The edges are made at once: a member that began by the view may be waiting
@@ -208,9 +202,9 @@ uint64_t MemberEdges::FirstToLookAt(const View& view) const {
 
 absl::Status MemberEdges::OnRound(const View& in_use,
                                   const MixingSchedule& schedule) {
-  const bool has_all = HasAll(in_use, schedule);
-  const bool next = next_ != nullptr && !has_all_next_;
-  if (has_all && !next) return absl::OkStatus();
+  const bool stays = EdgesStay(schedule, spec_.most_partners);
+  const bool next = next_ != nullptr && !next_stays_;
+  if (stays && !next) return absl::OkStatus();
   const uint64_t round = parts_.state->round();
   const uint64_t end = round + kAhead;
   // Rounds that this peer has jumped over are nobody's.
@@ -218,14 +212,14 @@ absl::Status MemberEdges::OnRound(const View& in_use,
     next_ahead_ = std::max(next_ahead_, round);
     LookAhead(*known_, *next_, next_ahead_, end, /*sure=*/true);
   }
-  if (!has_all) {
+  if (!stays) {
     ahead_ = ahead_ == 0 ? FirstToLookAt(in_use) : std::max(ahead_, round);
     LookAhead(in_use, schedule, ahead_,
               next_ == nullptr ? end : std::min(end, known_->from_round),
               /*sure=*/next_ == nullptr);
   }
   GOSSAMER_RETURN_IF_ERROR(MakeEdges(*known_));
-  if (has_all) return absl::OkStatus();
+  if (stays) return absl::OkStatus();
   std::set<PeerId> partners;
   for (const auto& [peer, meeting] : meetings_) {
     if (meeting.last + kBehind < round) {
@@ -238,7 +232,7 @@ absl::Status MemberEdges::OnRound(const View& in_use,
     return m.second.last + kBehind < round;
   });
   // Of a view that has edges to all they are partners already.
-  if (!has_all_next_) parts_.neighborhood->SetPartners(partners);
+  if (!next_stays_) parts_.neighborhood->SetPartners(partners);
   return absl::OkStatus();
 }
 
@@ -283,7 +277,7 @@ absl::Status MemberEdges::Meet(PeerId peer, Meeting& meeting,
        .address = *address,
        .frontier = MakeExchangeId(std::max(meeting.first, round)),
        .newcomer = early && spec_.deadline.kind != DeadlinePolicy::Kind::kNone,
-       .ahead = true},
+       .transient = true},
       /*replica=*/!parts_.codec->needs_replica());
 }
 

@@ -73,8 +73,6 @@ class MemberEdges {
     bool sure = false;             // by the newest view that is known
   };
 
-  // There are edges to all partners, not only to those of the next rounds.
-  bool HasAll(const View& view, const MixingSchedule& schedule) const;
   void MeetMembers(const View& newest);
   uint64_t FirstToLookAt(const View& view) const;
   // `from`: the first round that was not looked at.
@@ -97,7 +95,7 @@ class MemberEdges {
   // not in use yet.
   std::shared_ptr<const View> known_ = std::make_shared<const View>();
   std::shared_ptr<const MixingSchedule> next_;
-  bool has_all_next_ = false;  // HasAll() of it
+  bool next_stays_ = false;  // EdgesStay() of it
   // The graph changes by round: a view of many members may have edges without
   // replicas, one of few has them with.
   bool drawn_ = false;

@@ -85,6 +85,15 @@ absl::StatusOr<int> Dial(const RawRingOptions& options,
   return Failed("connect");
 }
 
+// Returns the `n` bytes of a call of OpenSSL that returned `done`; 0 if the
+// socket is not ready.
+absl::StatusOr<size_t> MovedByTls(const SSL* tls, int done, size_t n) {
+  if (done == 1) return n;
+  const int why = SSL_get_error(tls, done);
+  if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) return 0;
+  return absl::UnavailableError("raw TLS: a peer has gone");
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RawRing>> RawRing::Connect(
@@ -153,10 +162,7 @@ absl::StatusOr<size_t> RawRing::Send(size_t i,
   if (tls_[i] != nullptr) {
     size_t n = 0;
     const int done = SSL_write_ex(tls_[i], bytes.data(), bytes.size(), &n);
-    if (done == 1) return n;
-    const int why = SSL_get_error(tls_[i], done);
-    if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) return 0;
-    return absl::UnavailableError("raw TLS: send");
+    return MovedByTls(tls_[i], done, n);
   }
   const ssize_t n = send(sockets_[i], bytes.data(), bytes.size(),
                          MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -169,13 +175,9 @@ absl::StatusOr<size_t> RawRing::Receive(size_t i, std::span<std::byte> bytes) {
   if (tls_[i] != nullptr) {
     size_t n = 0;
     const int done = SSL_read_ex(tls_[i], bytes.data(), bytes.size(), &n);
-    if (done == 1) return n;
-    const int why = SSL_get_error(tls_[i], done);
-    if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) return 0;
-    return absl::UnavailableError("raw TLS: a peer has gone");
+    return MovedByTls(tls_[i], done, n);
   }
-  const ssize_t n =
-      recv(sockets_[i], bytes.data(), bytes.size(), MSG_DONTWAIT);
+  const ssize_t n = recv(sockets_[i], bytes.data(), bytes.size(), MSG_DONTWAIT);
   if (n > 0) return static_cast<size_t>(n);
   if (n == 0) return absl::UnavailableError("raw TCP: a peer has gone");
   if (errno == EAGAIN) return 0;

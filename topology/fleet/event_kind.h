@@ -136,8 +136,7 @@ inline constexpr EventInfo kEventKinds[] = {
     {"resumed", "training goes on from a checkpoint", ""},
     {"resumed_without_service",
      "a restarted peer that the topology service does not answer goes on by "
-     "its "
-     "last view, since members of it train by it",
+     "its last view, since members of it train by it",
      "start the topology service again: without it nobody joins, and the dead "
      "stay members"},
     {"samples_failed", "the grid of samples could not be written",

@@ -81,8 +81,7 @@ NcclPlan NcclPlan::Of(const View& view, PeerId self) {
   auto schedule = view.MakeSchedule();
   if (!candidates.contains(self) || !schedule.ok()) return plan;
   plan.schedule_ = *std::move(schedule);
-  if (candidates.size() > 1 && DrawnAnew(*plan.schedule_) &&
-      view.members.size() > kMostPartners) {
+  if (candidates.size() > 1 && !EdgesStay(*plan.schedule_)) {
     plan.left_out_.push_back(absl::StrFormat(
         "edges of %d peers come and go with the rounds: NCCL takes a graph "
         "that stays, or at most %d peers",
