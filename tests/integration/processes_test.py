@@ -123,10 +123,13 @@ class Fleet:
 
     def rounds(self, k):
         """Returns (round, time of its end, exchanges skipped so far) for each
-        round of peers that have ended; before the end, lines may be missing."""
+        round of peers that have ended; before the end, lines may be missing.
+        The last round has a second line if its score came after the first."""
         path = os.path.join(self.run_dir, f"peer-{k}", "metrics.jsonl")
         with open(path) as f:
             lines = [json.loads(line) for line in f]
+        if len(lines) > 1 and lines[-2]["round"] == lines[-1]["round"]:
+            del lines[-2]
         return [(m["round"], datetime.datetime.fromisoformat(
             m["finished"].replace("Z", "+00:00")).timestamp(), m["skipped"])
                 for m in lines]
