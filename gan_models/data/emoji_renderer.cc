@@ -72,6 +72,10 @@ absl::StatusOr<std::vector<Part>> LoadGlyphs(const EmojiSpec& spec,
           absl::StrCat(spec.font, " draws too few emoji of class ",
                        std::string(EmojiClassNames()[c])));
     }
+    if (spec.families_per_class > 0) {
+      families[c].resize(
+          std::min<size_t>(families[c].size(), spec.families_per_class));
+    }
     const uint64_t offset = key.Below(kHeldOut, c);
     for (size_t i = 0; i < families[c].size(); ++i) {
       (i % kHeldOut == offset ? parts[c].held_out : parts[c].train)
@@ -236,6 +240,12 @@ absl::StatusOr<ImageData> RenderEmoji(
                      " held out; the first must be a multiple of "
                      "5, both 1 to ",
                      kMost));
+  }
+  if (spec.families_per_class != 0 &&
+      spec.families_per_class < static_cast<int>(kHeldOut)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(spec.families_per_class, " families of emoji per class; ",
+                     kHeldOut, " or more, or 0 for all"));
   }
   if (spec.side != 32 && spec.side != 64 && spec.side != 128) {
     return absl::InvalidArgumentError(absl::StrCat(

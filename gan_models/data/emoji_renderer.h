@@ -25,6 +25,9 @@ struct EmojiSpec {
   int side = 32;                 // 32, 64 or 128 pixels
   int train_per_class = 2000;    // a multiple of 5
   int held_out_per_class = 400;  // from glyphs that train has no twin of
+  // Of each class, the first in the list: fewer are more alike, and sooner
+  // learnt.  A fifth of them is held out.  0: all.
+  int families_per_class = 0;
   Background background = Background::kWhite;
   uint64_t seed = 1;
 };

@@ -55,14 +55,17 @@ absl::StatusOr<NetworkSpec> NetworkOf(const GanSpec& spec) {
 std::string Stamp(const EmojiSpec& spec) {
   std::error_code error;
   const char* const backgrounds[] = {"white", "pastel", "mixed"};
-  return absl::StrCat("emoji-", spec.side, " format 1\nfont ", spec.font,
-                      " of ", std::filesystem::file_size(spec.font, error),
-                      " bytes\nlist ", spec.list, " of ",
-                      std::filesystem::file_size(spec.list, error), " bytes\n",
-                      spec.train_per_class, " + ", spec.held_out_per_class,
-                      " images per class\nbackground ",
-                      backgrounds[static_cast<int>(spec.background)], "\nseed ",
-                      spec.seed, "\n");
+  return absl::StrCat(
+      "emoji-", spec.side, " format 1\nfont ", spec.font, " of ",
+      std::filesystem::file_size(spec.font, error), " bytes\nlist ", spec.list,
+      " of ", std::filesystem::file_size(spec.list, error), " bytes\n",
+      spec.train_per_class, " + ", spec.held_out_per_class,
+      " images per class\n",
+      spec.families_per_class == 0
+          ? ""
+          : absl::StrCat("families ", spec.families_per_class, "\n"),
+      "background ", backgrounds[static_cast<int>(spec.background)], "\nseed ",
+      spec.seed, "\n");
 }
 
 std::string ReadText(const std::string& path) {

@@ -91,6 +91,10 @@ void AddRender(Command& program, Flags& f) {
               "training images per class, a multiple of 5; a fifth as many "
               "are held out",
               Shown());
+  c.AddOption("--families", &f.emoji.families_per_class,
+              "emoji per class, the first of the list without their twins of "
+              "other skin tones and genders; 0: all",
+              Shown());
   c.AddOption("--background", &f.background, "of the faces",
               {.show_default = true, .choices = {"white", "pastel", "mixed"}});
   c.AddOption("--font", &f.emoji.font, "with colours", Shown());

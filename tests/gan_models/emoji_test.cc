@@ -197,6 +197,40 @@ TEST(EmojiRendererTest, FacesAreYellow) {
   EXPECT_GT(red / faces, blue / faces + 60);
 }
 
+// The distance of a class's pictures from their mean, over all classes.
+double Spread(const ImageSet& set) {
+  std::map<int, std::vector<size_t>> of_class;
+  for (size_t i = 0; i < set.size(); ++i) of_class[set.labels[i]].push_back(i);
+  double sum = 0;
+  for (const auto& [label, images] : of_class) {
+    for (size_t p = 0; p < ImageBytes(set.side); ++p) {
+      double mean = 0, square = 0;
+      for (const size_t i : images) {
+        const double value = set.image(i)[p];
+        mean += value / static_cast<double>(images.size());
+        square += value * value / static_cast<double>(images.size());
+      }
+      sum += square - mean * mean;
+    }
+  }
+  return sum;
+}
+
+TEST(EmojiRendererTest, FewFamiliesAreMoreAlike) {
+  EmojiSpec spec = Small();
+  const auto all = RenderEmoji(spec, Ignore);
+  spec.families_per_class = 10000;
+  const auto more = RenderEmoji(spec, Ignore);
+  spec.families_per_class = 5;
+  const auto few = RenderEmoji(spec, Ignore);
+  ASSERT_TRUE(all.ok() && more.ok() && few.ok());
+  EXPECT_EQ(more->train.pixels, all->train.pixels);
+  EXPECT_EQ(few->train.size(), all->train.size());
+  EXPECT_LT(Spread(few->train), 0.8 * Spread(all->train));
+  // Each class has one family held out, whose twins alone are drawn.
+  EXPECT_LT(Spread(few->test), 0.8 * Spread(all->test));
+}
+
 TEST(EmojiRendererTest, ErrorsSayWhatToInstall) {
   EmojiSpec spec = Small();
   spec.font = "/no/font.ttf";
@@ -216,6 +250,10 @@ TEST(EmojiRendererTest, ErrorsSayWhatToInstall) {
   spec.train_per_class = 7;
   EXPECT_EQ(RenderEmoji(spec, Ignore).status().code(),
             absl::StatusCode::kInvalidArgument);
+  spec = Small();
+  spec.families_per_class = 4;
+  EXPECT_THAT(std::string(RenderEmoji(spec, Ignore).status().message()),
+              HasSubstr("5 or more"));
   spec = Small();
   spec.side = 48;
   EXPECT_THAT(std::string(RenderEmoji(spec, Ignore).status().message()),
