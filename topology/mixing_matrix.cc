@@ -25,13 +25,18 @@ constexpr int kEstimateRounds = 2000;
 // none.
 constexpr uint64_t kDrawsOfAnEdge = 64;
 // Of the iteration for large matrices: the size of its basis, its most
-// restarts, and the error of an eigenvalue.
+// restarts, the error of an eigenvalue, and a number that is added to all of
+// them.  A matrix without the shift may map the first vector into the space of
+// one eigenvalue, as that of a matching does, and the iteration never leaves
+// it.
 constexpr int kBasis = 40;
+// Below it a dense matrix takes less than the iteration.  A dense one of a
+// thousand peers takes half a second, for which each of them would stand still
+// at every view.
+constexpr int kQuicklyDense = 64;
 constexpr int kRestarts = 1000;
-constexpr double kEigenvalueError = 1e-6;
-// A random vector of norm one has a hundredth of it in the direction of any
-// eigenvector: a product that leaves so little has no eigenvalue of note.
-constexpr double kNothing = 1e-9;
+constexpr double kEigenvalueError = 3e-7;
+constexpr double kShift = 2;
 
 Eigen::MatrixXd ToEigen(const MixingMatrix& w) {
   Eigen::MatrixXd e(w.size(), w.size());
@@ -57,44 +62,45 @@ Eigen::SparseMatrix<double> SparseOfRound(const MixingSchedule& schedule,
   return w;
 }
 
-// The product of symmetric matrices, in the order in which they are applied, on
-// vectors whose mean is taken out; an operator of Spectra's solvers.
+// kShift x + sign P x, P the product of symmetric matrices in the order in
+// which they are applied, on vectors whose mean is taken out; an operator of
+// Spectra's solvers.
 class Disagreement {
  public:
   using Scalar = double;  // the solvers' name
 
-  explicit Disagreement(std::vector<const Eigen::SparseMatrix<double>*> factors)
-      : factors_(std::move(factors)) {}
+  Disagreement(const std::vector<const Eigen::SparseMatrix<double>*>& factors,
+               double sign)
+      : factors_(factors), sign_(sign) {}
   Eigen::Index rows() const { return factors_[0]->rows(); }
   Eigen::Index cols() const { return rows(); }
   void perform_op(const double* in, double* out) const {
     Eigen::VectorXd x = Eigen::Map<const Eigen::VectorXd>(in, rows());
     x.array() -= x.mean();
-    for (const auto* w : factors_) x = (*w * x).eval();
-    x.array() -= x.mean();
-    Eigen::Map<Eigen::VectorXd>(out, rows()) = x;
+    Eigen::VectorXd product = x;
+    for (const auto* w : factors_) product = (*w * product).eval();
+    product.array() -= product.mean();
+    Eigen::Map<Eigen::VectorXd>(out, rows()) = kShift * x + sign_ * product;
   }
 
  private:
-  std::vector<const Eigen::SparseMatrix<double>*> factors_;
+  const std::vector<const Eigen::SparseMatrix<double>*>& factors_;
+  const double sign_;
 };
 
-// The eigenvalue at one end of the spectrum of `product`, which is symmetric,
-// or `bound` of it if the iteration does not converge.
-double EigenvalueAt(Spectra::SortRule end, Disagreement product, double bound) {
-  // The solver divides by what the product leaves of a vector: nothing where a
-  // period averages exactly.
-  const Eigen::VectorXd x =
-      Eigen::VectorXd::Random(product.rows()).normalized();
-  Eigen::VectorXd left(product.rows());
-  product.perform_op(x.data(), left.data());
-  if (left.norm() < kNothing) return 0;
-  Spectra::SymEigsSolver<Disagreement> solver(product, 1, kBasis);
+// The eigenvalue at one end (`sign` 1: the largest, -1: the smallest) of the
+// spectrum of a product that is symmetric, all ones aside; the end of what
+// mixing matrices can have if the iteration does not converge.
+double EigenvalueAt(
+    double sign,
+    const std::vector<const Eigen::SparseMatrix<double>*>& factors) {
+  Disagreement shifted(factors, sign);
+  Spectra::SymEigsSolver<Disagreement> solver(shifted, 1, kBasis);
   solver.init();
-  solver.compute(end, kRestarts, kEigenvalueError);
+  solver.compute(Spectra::SortRule::LargestAlge, kRestarts, kEigenvalueError);
   return solver.info() == Spectra::CompInfo::Successful
-             ? solver.eigenvalues()[0]
-             : bound;
+             ? sign * (solver.eigenvalues()[0] - kShift)
+             : sign;
 }
 
 // The second and the last eigenvalue of W of one round.
@@ -106,9 +112,7 @@ std::pair<double, double> EndsOfSpectrum(const MixingSchedule& schedule,
             report.eigenvalues.back()};
   }
   const Eigen::SparseMatrix<double> w = SparseOfRound(schedule, round);
-  const Disagreement one({&w});
-  return {EigenvalueAt(Spectra::SortRule::LargestAlge, one, 1),
-          EigenvalueAt(Spectra::SortRule::SmallestAlge, one, -1)};
+  return {EigenvalueAt(1, {&w}), EigenvalueAt(-1, {&w})};
 }
 
 // The largest eigenvalue of P'P - J of P = W_T ... W_1, without a dense matrix.
@@ -120,8 +124,7 @@ double SquaredNormOfPeriod(const MixingSchedule& schedule) {
   std::vector<const Eigen::SparseMatrix<double>*> factors;
   for (const auto& w : rounds) factors.push_back(&w);
   for (size_t k = rounds.size(); k-- > 0;) factors.push_back(&rounds[k]);
-  return EigenvalueAt(Spectra::SortRule::LargestAlge,
-                      Disagreement(std::move(factors)), 1);
+  return EigenvalueAt(1, factors);
 }
 
 absl::Status CheckRowSums(const std::vector<MixingRow>& rows) {
@@ -268,13 +271,21 @@ Contraction ExpectedContraction(const MixingSchedule& schedule) {
 
 namespace {
 
+double LastEigenvalue(const MixingSchedule& schedule, uint64_t round) {
+  if (schedule.size() <= kQuicklyDense) {
+    return EndsOfSpectrum(schedule, round).second;
+  }
+  const Eigen::SparseMatrix<double> w = SparseOfRound(schedule, round);
+  return EigenvalueAt(-1, {&w});
+}
+
 double LargestOfLaplacian(const MixingSchedule& schedule) {
   double largest = 0;
   const uint64_t rounds = std::max<uint64_t>(1, schedule.period());
   // A drawn round may have no edge at all; the next will do as well.
   const uint64_t most = schedule.period() > 0 ? rounds : kDrawsOfAnEdge;
   for (uint64_t k = 1; k <= most && (k <= rounds || largest == 0); ++k) {
-    largest = std::max(largest, 1 - EndsOfSpectrum(schedule, k).second);
+    largest = std::max(largest, 1 - LastEigenvalue(schedule, k));
   }
   return largest;
 }

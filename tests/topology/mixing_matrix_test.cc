@@ -234,6 +234,16 @@ TEST(ContractionTest, IterationAndDenseMatrixAgree) {
   }
 }
 
+// The matrix of a matching has two eigenvalues: 0 and 1.
+TEST(StableStepSizeTest, MatchingsOfLargeFleetsHaveTheBoundOfSmallOnes) {
+  for (const std::string graph : {"one-peer-exponential", "random-matching"}) {
+    for (int size : {64, 128, 2048}) {
+      EXPECT_NEAR(StableStepSize(*Schedule(graph, size), 0), 2, 1e-5)
+          << graph << " of " << size;
+    }
+  }
+}
+
 TEST(StableStepSizeTest, SeparatesDecayFromGrowth) {
   for (int age : {0, 1, 2, 5}) {
     for (const char* graph : {"ring", "complete", "hypercube"}) {
