@@ -106,7 +106,7 @@ double EigenvalueAt(
 // The second and the last eigenvalue of W of one round.
 std::pair<double, double> EndsOfSpectrum(const MixingSchedule& schedule,
                                          uint64_t round) {
-  if (schedule.size() <= kMostDense) {
+  if (schedule.size() <= kQuicklyDense) {
     const MixingReport report = Analyze(MatrixOfRound(schedule, round));
     return {report.eigenvalues[schedule.size() > 1 ? 1 : 0],
             report.eigenvalues.back()};
