@@ -289,7 +289,9 @@ void Connector::OnFrame(GrpcStreamPtr stream, ReceivedFrame received) {
     // The listener may have ended the connection because of this frame.
     if (!streams_.contains(stream)) return;
   }
-  if (!good.ok()) Close(state.peer, state.id, good);
+  if (!good.ok()) return Close(state.peer, state.id, good);
+  // A part of a frame whose other parts come by other lanes.
+  if (complete.empty()) listener_->OnProgress(state.peer);
 }
 
 void Connector::OnChunk(const GrpcStreamPtr& stream) {
