@@ -63,6 +63,8 @@ Pacing::Emission Pacing::Plan(EdgePace& pace, Edge& edge, const Codec& codec,
   // other end's wish.
   if (const auto wish = pace.formats.Choose(codec, slowest_)) {
     edge.set_wish(*wish);
+    if (*wish != pace.wished.value_or(codec.format())) FormatChanges(id);
+    pace.wished = *wish;
   }
   // The log's skips are repeated at a replay; in a run there are none in it.
   const bool pays = finite && !decisions_->Skips(edge.other(), id) &&
@@ -100,9 +102,15 @@ void Pacing::ReportFormat(EdgePace& pace, const Edge& edge, const Codec& codec,
                             "it wishes",
                             edge.other().value, codec.EncodedSize(used),
                             codec.EncodedSize(pace.reported)));
-    format_changed_ = true;
+    FormatChanges(id);
   }
   pace.reported = used;
+}
+
+// Exchanges that have begun take as long as they did.
+void Pacing::FormatChanges(ExchangeId id) {
+  format_changed_ = true;
+  formats_from_ = id;
 }
 
 void Pacing::Emitted(EdgePace& pace, const Edge& edge, ExchangeId id,
@@ -138,7 +146,9 @@ void Pacing::Heard(EdgePace& pace, const Edge& edge) {
     pace.deadline.Record(took);
     // New edges learn from this sum of all (Limit).
     arrivals_.Record(took);
-    exchange_time_ = std::max(exchange_time_, took);
+    if (it->first >= formats_from_) {
+      exchange_time_ = std::max(exchange_time_, took);
+    }
     // With a fixed deadline, answers within it are waited for again.
     if (policy_.kind == DeadlinePolicy::Kind::kFixed && took <= policy_.fixed) {
       InTime(pace);

@@ -44,6 +44,7 @@ struct EdgePace {
   DeadlineEstimator deadline;
   std::map<ExchangeId, absl::Time> emitted;  // and not heard
   FormatChooser formats;                     // of what this end receives
+  std::optional<WireFormat> wished;
   WireFormat reported = WireFormat::kDenseF32;
   bool overdue = false;
   bool behind = false;  // not all that was due was complete
@@ -110,15 +111,17 @@ class Pacing {
 
   uint64_t skipped() const { return skipped_; }
   uint64_t late() const { return late_; }
-  // The longest that an exchange took, of those that ended since the last call.
+  // The longest that an exchange took, of those that ended since the last call
+  // and had begun with the formats in use.
   absl::Duration TakeExchangeTime();
-  // A format has changed since the last call.
+  // The format of what is sent or received has changed since the last call.
   bool TakeFormatChange() { return std::exchange(format_changed_, false); }
 
  private:
   bool LetsPass(EdgePace& pace, const Edge& edge, ExchangeId id) const;
   void ReportFormat(EdgePace& pace, const Edge& edge, const Codec& codec,
                     ExchangeId id);
+  void FormatChanges(ExchangeId id);
 
   const DeadlinePolicy policy_;
   EventLoop* const loop_;
@@ -131,6 +134,7 @@ class Pacing {
   double stable_ = 1;
   absl::Duration busy_, slowest_, exchange_time_;
   bool format_changed_ = false;
+  ExchangeId formats_from_ = 0;  // the exchange of the last change
   uint64_t boundary_ = 0, skipped_ = 0, late_ = 0;
 };
 
