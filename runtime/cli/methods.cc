@@ -72,7 +72,8 @@ void PrintAll() {
          "every schedule; one\n  that draws from all members keeps that "
          "much for each of them (a bound for\n  the replicas "
          "of innov- codecs: mixing.replica_memory_mb).  With more than 256\n"
-         "  members its edges last for some rounds, and have no replicas.\n"
+         "  members edges that keep nothing but replicas last for some rounds, "
+         "without them.\n"
          "every message: a round waits for all; mixing.deadline is "
          "refused or of no use.\n"
          "gossamer methods NAME explains one.\n";

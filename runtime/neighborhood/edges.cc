@@ -17,6 +17,9 @@ namespace {
 constexpr absl::Duration kRestedFor = absl::Minutes(1);
 // The same where edges come and go with the rounds, of which both ends know.
 constexpr absl::Duration kBrieflyRestedFor = absl::Seconds(10);
+// The connection of such an edge that has rested so long goes down because the
+// other end has forgotten its own.
+constexpr absl::Duration kForgottenAfter = absl::Seconds(5);
 // A peer that breaks the protocol this often is closed: for a minute, then for
 // twice as long each time.  It may be started anew at the same address, without
 // a view that says so.
@@ -72,7 +75,7 @@ bool Edges::Connected(PeerId peer) const {
 
 bool Edges::MayBeUnknown(const Entry& entry) const {
   return entry.transient && !Connected(entry.edge->other()) &&
-         (!entry.edge->acquainted() || entry.begins >= RoundOf(passed_));
+         (entry.passing || entry.begins >= RoundOf(passed_));
 }
 
 absl::StatusOr<std::unique_ptr<Edge>> Edges::MakeEdge(const NewEdge& added) {
@@ -116,11 +119,8 @@ absl::Status Edges::Add(NewEdge added) {
     there->resting = there->gone = false;
     there->refusals = {};  // it may be another incarnation
     there->address = added.address;
-    if (added.transient) {
-      // The other end may have forgotten its own, and have made another.
-      there->transient = true;
-      there->begins = RoundOf(added.frontier);
-    }
+    there->transient = added.transient;
+    if (added.transient) there->begins = RoundOf(added.frontier);
     transport_->Connect(peer, added.address);
     return absl::OkStatus();
   }
@@ -193,6 +193,7 @@ void Edges::Drop(PeerId peer) {
   if (it == entries_.end()) return;
   // The epoch is kept for the next edge to this peer (MakeEdge).
   last_epochs_[peer] = it->second.edge->state().epoch;
+  corrections_of_gone_ += it->second.edge->corrections();
   clipped_of_gone_ += it->second.edge->side().clipping().clipped;
   // Observers give back what the edge has added before it is destroyed.
   it->second.edge->End();
@@ -343,7 +344,7 @@ bool Edges::MaySettle(ExchangeId cut) const {
 }
 
 uint64_t Edges::corrections() const {
-  uint64_t n = 0;
+  uint64_t n = corrections_of_gone_;
   for (const auto& [peer, entry] : entries_) n += entry.edge->corrections();
   return n;
 }
@@ -423,6 +424,13 @@ void Edges::OnEdgeFrame(Entry& entry, ConnectionId connection, Frame frame) {
   Changed();
 }
 
+bool Edges::Forgotten(const Entry& entry) const {
+  const bool unused = entry.resting || entry.begins >= RoundOf(passed_);
+  return entry.transient && unused && !Connected(entry.edge->other()) &&
+         entry.busy != absl::InfinitePast() &&
+         loop_->Now() - entry.busy > kForgottenAfter;
+}
+
 void Edges::OnDown(PeerId peer, ConnectionId connection,
                    const absl::Status& why) {
   if (const auto open = connections_.find(peer); open != connections_.end()) {
@@ -435,13 +443,17 @@ void Edges::OnDown(PeerId peer, ConnectionId connection,
     entry->edge->ConnectionDown(connection);
     ReportLost(*entry);
     Send(*entry);
-    // Nothing is lost on an edge that is not in use: its other end may have
-    // forgotten it, a little earlier than this one does.
+    // Nothing is lost on an edge between two exchanges.
     const bool idle =
         entry->edge->settled() && (entry->resting || entry->transient);
-    if (idle && entry->resting && !Connected(peer) &&
-        loop_->Now() - entry->busy > RestOf(*entry) / 2) {
+    // The other end has forgotten it, a little earlier than this one would, and
+    // makes another.  With an edge that knows the one before, this end would
+    // not wait for the new one's hello.
+    if (idle && Forgotten(*entry)) {
+      // It goes at the next emission: the transport is not done with this.
+      entry->resting = true;
       entry->busy = absl::InfinitePast();
+      entry->edge->End();
     }
     if (const uint64_t news = idle ? 0 : entry->downs.Due(loop_->Now());
         news > 0) {

@@ -60,7 +60,8 @@ class Edges final : public TransportListener {
     uint64_t begins = 0;  // round of its first exchange
     bool newcomer = false, transient = false, resting = false, gone = false;
     bool passing = false;  // no partner in the newest view that is known
-    absl::Time busy = absl::InfinitePast();  // of a resting one: last in use
+    absl::Time busy =
+        absl::InfinitePast();  // when it rested, or was heard then
     Refusals refusals = {};
     Throttle clipped = {}, left_out = {};  // corrections, in events
     Throttle downs = {};                   // the same, of connections
@@ -85,9 +86,13 @@ class Edges final : public TransportListener {
   const Entry* Find(PeerId peer) const;
   Entry* Find(PeerId peer);
   bool Connected(PeerId peer) const;
-  // An edge of later rounds, which the other end may not have made yet, or may
-  // have forgotten since the rounds before.
+  // An edge of later rounds or of an older view, which the other end may not
+  // have made yet, or never, or may have forgotten since the rounds before.
   bool MayBeUnknown(const Entry& entry) const;
+  // The other end has decided the first exchange.
+  static bool Begun(const Entry& entry) {
+    return entry.edge->heard() > MakeExchangeId(entry.begins);
+  }
 
   // As in Neighborhood.
   absl::Status Add(NewEdge added);
@@ -136,6 +141,8 @@ class Edges final : public TransportListener {
   void TakeOtherCodec(const Entry& entry);
   void OnEdgeFrame(Entry& entry, ConnectionId connection, Frame frame);
   static bool Sealed(const Entry& entry, ExchangeId cut);
+  // A transient edge in no use, without a connection for that reason.
+  bool Forgotten(const Entry& entry) const;
   void ReopenClosed();
   void Refuse(Entry& entry, ConnectionId connection, const absl::Status& why);
   void OnNotice(Entry& entry, const Frame& frame) const;
@@ -161,7 +168,7 @@ class Edges final : public TransportListener {
   std::vector<ObserverOf> observers_of_;
   std::map<Channel, FrameHandler> on_frame_;
   int overlap_ = 1;
-  uint64_t clipped_of_gone_ = 0;
+  uint64_t corrections_of_gone_ = 0, clipped_of_gone_ = 0;
   ExchangeId passed_ = 0;
 };
 

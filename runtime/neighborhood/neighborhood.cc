@@ -199,10 +199,8 @@ bool Neighborhood::Alone(ExchangeId id) const {
   return std::all_of(edges_.entries().begin(), edges_.entries().end(),
                      [id](const auto& e) {
                        const Edges::Entry& entry = e.second;
-                       // Before its first exchange it says nothing.
                        return entry.edge->heard() <= id ||
-                              (entry.transient &&
-                               RoundOf(entry.edge->heard()) <= entry.begins);
+                              (entry.transient && !Edges::Begun(entry));
                      });
 }
 
@@ -270,6 +268,17 @@ std::vector<PeerId> Neighborhood::Missing(std::span<const RowEntry> row,
     missing.push_back(r.peer);
   }
   return missing;
+}
+
+bool Neighborhood::Serves(PeerId peer) const {
+  const Edges::Entry* const entry = edges_.Find(peer);
+  return entry != nullptr && !entry->resting;
+}
+
+bool Neighborhood::Over(PeerId peer) const {
+  const Edges::Entry* const entry = edges_.Find(peer);
+  return entry == nullptr || (entry->edge->settled() &&
+                              (Edges::Begun(*entry) || edges_.Connected(peer)));
 }
 
 std::set<PeerId> Neighborhood::Peers() const {

@@ -66,6 +66,10 @@ class Neighborhood {
   // the address.  kInvalidArgument if `saved` does not fit.
   absl::Status Add(NewEdge edge) { return edges_.Add(std::move(edge)); }
   bool Has(PeerId peer) const { return edges_.Find(peer) != nullptr; }
+  bool Serves(PeerId peer) const;  // has an edge that does not rest
+  // No edge is left, or nothing is under way on it and its other end is there:
+  // it has decided the first exchange, or is connected.
+  bool Over(PeerId peer) const;
   std::set<PeerId> Peers() const;  // of all edges
   // Peers whose silence counts: of all edges but those that rest, or that the
   // other end may not know yet.
@@ -124,7 +128,8 @@ class Neighborhood {
   // UpdateOverdue().
   absl::Time NextDeadline(std::span<const RowEntry> row, ExchangeId id,
                           absl::Duration round) const;
-  // Every edge of `row` knows the other end, or is overdue.
+  // Every edge of `row` knows the other end, is overdue, or is a transient one
+  // whose other end may not have made its own.
   bool Acquainted(std::span<const RowEntry> row) const;
   // No neighbour has been heard to decide exchange `id`.
   bool Alone(ExchangeId id) const;
@@ -163,7 +168,8 @@ class Neighborhood {
   // Returns the clipping of all edges, with the longest D since the last call;
   // nullopt without a clip radius.
   std::optional<Clipping> TakeClipping() { return edges_.TakeClipping(); }
-  // The size of what is sent has changed on some edge since the last call.
+  // The size of what is sent or received has changed on some edge since the
+  // last call.
   bool TakeFormatChange() { return pacing_.TakeFormatChange(); }
   // The longest that an exchange took, of those that ended since the last call.
   absl::Duration TakeExchangeTime() { return pacing_.TakeExchangeTime(); }

@@ -64,6 +64,9 @@ class AdoptedView {
   const std::shared_ptr<const View>& shared_view() const { return view_; }
   int rank() const { return rank_; }
   const MixingSchedule& schedule() const { return *schedule_; }
+  std::shared_ptr<const MixingSchedule> shared_schedule() const {
+    return schedule_;
+  }
   // h.
   int overlap() const { return overlap_; }
   // Chebyshev's weights, of each phase of a round.

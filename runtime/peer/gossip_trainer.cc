@@ -53,7 +53,7 @@ absl::Status GossipTrainer::OnView(bool first, const SavedEdges& saved) {
   }
   // Edges come before the watch: it watches those that there are.
   GOSSAMER_RETURN_IF_ERROR(parts_.edges->Connect(
-      parts_.views->shared_view(), parts_.views->schedule(), saved));
+      parts_.views->shared_view(), parts_.views->shared_schedule(), saved));
   parts_.watch->Refresh();
   // A replay waits for its peers as long as they take: a suspicion would have
   // one evicted, by the clock.
@@ -74,8 +74,7 @@ Task<absl::Status> GossipTrainer::Round() {
   if (const auto overlap = parts_.decisions->Overlap(round)) {
     GOSSAMER_CO_RETURN_IF_ERROR(parts_.views->AdoptOverlap(*overlap));
   }
-  GOSSAMER_CO_RETURN_IF_ERROR(
-      parts_.edges->OnRound(parts_.views->view(), parts_.views->schedule()));
+  GOSSAMER_CO_RETURN_IF_ERROR(parts_.edges->OnRound());
   // A view with less overlap makes more due at once.
   Task<absl::Status> due = CompleteDue(round);
   GOSSAMER_CO_RETURN_IF_ERROR(co_await due.result());

@@ -11,7 +11,9 @@
 #include "absl/strings/str_format.h"
 #include "algorithms/base/seeded_bug.h"
 #include "algorithms/base/status_macros.h"
+#include "algorithms/compress/player_codecs.h"
 #include "runtime/neighborhood/replica_budget.h"
+#include "topology/graph.h"
 
 namespace gossamer {
 namespace {
@@ -27,6 +29,9 @@ std::string ReplicalessOf(const Codec& codec) {
 // dials is later by kPatience, so that the other one, which may be rounds
 // behind, knows the edge by then.
 constexpr uint64_t kAhead = 16, kPatience = 4;
+// Rounds that a peer looks ahead.  An edge with a meeting in them is not
+// forgotten: the other end, rounds ahead, may rely on it already.
+constexpr uint64_t kHorizon = 2 * kAhead;
 // Rounds for which an edge waits after its last exchange before it rests:
 // exchanges are under way for kMaxOverlap of them.
 constexpr uint64_t kBehind = kMaxOverlap + 4;
@@ -44,6 +49,15 @@ std::set<PeerId> PartnersIn(const View& view, const MixingSchedule& schedule,
   return partners;
 }
 
+// Whether edges may be forgotten and made again: replicas have a codec that
+// takes their place, other memory of edges has not.
+bool LoseNothing(const MemberEdges::Parts& parts) {
+  if (parts.codec == nullptr) return true;  // no edges at all
+  const Codec& codec = *parts.codec;
+  return !parts.edges_sum && codec.memory() != EdgeMemory::kShared &&
+         !(codec.needs_replica() && NamesPlayers(codec.name()));
+}
+
 // Returns nothing if the view does not have the peer.  A leaver still trains.
 std::optional<std::string> AddressOf(const View& view, PeerId peer) {
   for (const Departure& d : view.departures) {
@@ -57,13 +71,15 @@ std::optional<std::string> AddressOf(const View& view, PeerId peer) {
 }  // namespace
 
 MemberEdges::MemberEdges(const PeerSpec& spec, Parts parts)
-    : spec_(spec), parts_(std::move(parts)) {}
+    : spec_(spec),
+      parts_(std::move(parts)),
+      most_partners_(LoseNothing(parts_) ? spec.most_partners : kMaxPeers) {}
 
 void MemberEdges::OnView(const Membership& membership) {
   if (!membership.view().NewerThan(*known_)) return;
   std::shared_ptr<const View> newest = membership.SharedView();
   DropMembers(*newest);
-  AddMembers(*newest);
+  AddMembers(newest);
   known_ = std::move(newest);
 }
 
@@ -89,7 +105,8 @@ void MemberEdges::DropMembers(const View& newest) {
   }
 }
 
-void MemberEdges::AddMembers(const View& newest) {
+void MemberEdges::AddMembers(const std::shared_ptr<const View>& view) {
+  const View& newest = *view;
   if (!newest.RankOf(spec_.self) || parts_.lifecycle->over()) {
     // It leaves or ends, and still mixes with those who have come back
     // elsewhere.  An edge that began now would have nothing to settle, and
@@ -100,11 +117,12 @@ void MemberEdges::AddMembers(const View& newest) {
   if (!schedule.ok()) return;  // reported when the view is adopted
   ReportComingAndGoing(newest);
   drawn_ = ChangesByRound(newest.schedule.graph);
-  next_stays_ = EdgesStay(**schedule, spec_.most_partners);
-  next_ = *std::move(schedule);
-  if (!next_stays_) return MeetMembers(newest);
+  next_ = {.view = view, .schedule = *std::move(schedule)};
+  next_.stays = EdgesStay(*next_.schedule, most_partners_);
+  if (!next_.stays) return MeetMembers();
   // A failure comes again, and ends the run, when the view is adopted.
-  ConnectPartners(newest, *next_, {}, /*newcomers=*/true).IgnoreError();
+  ConnectPartners(newest, *next_.schedule, {}, /*newcomers=*/true)
+      .IgnoreError();
 }
 
 // Members may have come back elsewhere.
@@ -133,21 +151,20 @@ void MemberEdges::ReportComingAndGoing(const View& newest) {
   }
 }
 
-absl::Status MemberEdges::Connect(std::shared_ptr<const View> in_use,
-                                  const MixingSchedule& schedule,
-                                  const SavedEdges& saved) {
+absl::Status MemberEdges::Connect(
+    std::shared_ptr<const View> in_use,
+    std::shared_ptr<const MixingSchedule> schedule, const SavedEdges& saved) {
   const View& view = *in_use;
   drawn_ = ChangesByRound(view.schedule.graph);
+  const bool stays = EdgesStay(*schedule, most_partners_);
   std::set<PeerId> partners;
-  if (EdgesStay(schedule, spec_.most_partners)) {
+  if (stays) {
     GOSSAMER_RETURN_IF_ERROR(
-        ConnectPartners(view, schedule, saved, /*newcomers=*/false));
-    partners = PartnersIn(view, schedule, spec_.self);
+        ConnectPartners(view, *schedule, saved, /*newcomers=*/false));
+    partners = PartnersIn(view, *schedule, spec_.self);
     meetings_.clear();
   } else {
     for (const auto& [peer, meeting] : meetings_) partners.insert(peer);
-    // Rounds that were looked at by the view before are this one's now.
-    ahead_ = 0;
     if (parts_.codec->needs_replica() && !std::exchange(told_, true)) {
       parts_.reporter->Report(
           "replicas",
@@ -156,8 +173,7 @@ absl::Status MemberEdges::Connect(std::shared_ptr<const View> in_use,
                           view.members.size(), ReplicalessOf(*parts_.codec)));
     }
   }
-  next_ = nullptr;
-  next_stays_ = false;
+  next_ = {};
   GOSSAMER_RETURN_IF_ERROR(ConnectSaved(view, saved));
   // Edges to members that are in no row of this schedule complete what is under
   // way and are forgotten later.
@@ -166,116 +182,125 @@ absl::Status MemberEdges::Connect(std::shared_ptr<const View> in_use,
     parts_.neighborhood->Rest(peer, MakeExchangeId(parts_.state->round()),
                               /*gone=*/!view.RankOf(peer));
   }
+  now_ = {.view = in_use, .schedule = std::move(schedule), .stays = stays};
   known_ = std::move(in_use);
   return absl::OkStatus();
 }
 
 void MemberEdges::Forget() {
   known_ = std::make_shared<const View>();
-  next_ = nullptr;
-  next_stays_ = false;
+  now_ = next_ = {};
   meetings_.clear();
-  ahead_ = 0;
 }
 
 // The edges are made at once: a member that began by the view may be waiting
 // for this peer, and this round for that member.
-void MemberEdges::MeetMembers(const View& newest) {
-  const uint64_t round = parts_.state->round();
+void MemberEdges::MeetMembers() {
   // A peer that has not adopted the view in use here may never do so, and may
   // have no edge for its rounds.
   for (auto& [peer, meeting] : meetings_) meeting.sure = false;
   parts_.neighborhood->SetPartners({});
-  Readdress(newest);
-  next_ahead_ = FirstToLookAt(newest);
-  LookAhead(newest, *next_, next_ahead_, round + kAhead, /*sure=*/true);
+  Readdress(*next_.view);
+  LookAhead(next_, parts_.state->round() + kHorizon, /*sure=*/true);
   // A failure comes again, and ends the run, at the next round.
-  MakeEdges(newest).IgnoreError();
+  if (!SeededBug("meet-late")) MakeEdges(*next_.view).IgnoreError();
 }
 
 // Rounds that are past count, too, where this peer learns late of the view: the
 // edge tells a member that waits in one of them.
 uint64_t MemberEdges::FirstToLookAt(const View& view) const {
   const uint64_t round = parts_.state->round();
-  return std::max(view.from_round, round - std::min(round, kMostLate));
+  const uint64_t late = SeededBug("look-ahead-alone") ? 0 : kMostLate;
+  return std::max(view.from_round, round - std::min(round, late));
 }
 
-absl::Status MemberEdges::OnRound(const View& in_use,
-                                  const MixingSchedule& schedule) {
-  const bool stays = EdgesStay(schedule, spec_.most_partners);
-  const bool next = next_ != nullptr && !next_stays_;
-  if (stays && !next) return absl::OkStatus();
-  const uint64_t round = parts_.state->round();
-  const uint64_t end = round + kAhead;
-  // Rounds that this peer has jumped over are nobody's.
-  if (next) {
-    next_ahead_ = std::max(next_ahead_, round);
-    LookAhead(*known_, *next_, next_ahead_, end, /*sure=*/true);
+absl::Status MemberEdges::OnRound() {
+  const bool next = next_.schedule != nullptr && !next_.stays;
+  if (now_.stays && !next) return absl::OkStatus();
+  const uint64_t end = parts_.state->round() + kHorizon;
+  if (next) LookAhead(next_, end, /*sure=*/true);
+  if (!now_.stays) {
+    const bool last = next_.schedule == nullptr;
+    LookAhead(now_, last ? end : std::min(end, next_.view->from_round),
+              /*sure=*/last);
   }
-  if (!stays) {
-    ahead_ = ahead_ == 0 ? FirstToLookAt(in_use) : std::max(ahead_, round);
-    LookAhead(in_use, schedule, ahead_,
-              next_ == nullptr ? end : std::min(end, known_->from_round),
-              /*sure=*/next_ == nullptr);
-  }
-  GOSSAMER_RETURN_IF_ERROR(MakeEdges(*known_));
-  if (stays) return absl::OkStatus();
-  std::set<PeerId> partners;
-  for (const auto& [peer, meeting] : meetings_) {
-    if (meeting.last + kBehind < round) {
-      parts_.neighborhood->Rest(peer, MakeExchangeId(round), /*gone=*/false);
-    } else if (meeting.sure) {
-      partners.insert(peer);
-    }
-  }
-  std::erase_if(meetings_, [round](const auto& m) {
-    return m.second.last + kBehind < round;
-  });
-  // Of a view that has edges to all they are partners already.
-  if (!next_stays_) parts_.neighborhood->SetPartners(partners);
+  GOSSAMER_RETURN_IF_ERROR(
+      MakeEdges(SeededBug("meet-by-old-view") ? *now_.view : *known_));
+  if (!now_.stays) RestPast();
   return absl::OkStatus();
 }
 
-void MemberEdges::LookAhead(const View& view, const MixingSchedule& schedule,
-                            uint64_t& from, uint64_t end, bool sure) {
+// An edge whose other end has not answered does not rest, if that end must know
+// it: its silence counts.
+void MemberEdges::RestPast() {
+  const uint64_t round = parts_.state->round();
+  std::set<PeerId> partners;
+  for (auto it = meetings_.begin(); it != meetings_.end();) {
+    auto& [peer, meeting] = *it;
+    if (!meeting.sure || parts_.neighborhood->Over(peer)) {
+      std::erase_if(meeting.rounds,
+                    [round](uint64_t r) { return r + kBehind < round; });
+    }
+    if (meeting.rounds.empty()) {
+      parts_.neighborhood->Rest(peer, MakeExchangeId(round), /*gone=*/false);
+      it = meetings_.erase(it);
+      continue;
+    }
+    if (meeting.sure) partners.insert(peer);
+    ++it;
+  }
+  // Of a view that has edges to all they are partners already.
+  if (next_.schedule == nullptr || !next_.stays) {
+    parts_.neighborhood->SetPartners(partners);
+  }
+}
+
+void MemberEdges::LookAhead(Horizon& horizon, uint64_t end, bool sure) {
+  const View& view = *horizon.view;
   const std::optional<int> rank = view.RankOf(spec_.self);
-  for (; from < std::min(end, spec_.rounds + 1); ++from) {
+  // Rounds that this peer has jumped over are nobody's.
+  horizon.looked = horizon.looked == 0
+                       ? FirstToLookAt(view)
+                       : std::max(horizon.looked, parts_.state->round());
+  for (; horizon.looked < std::min(end, spec_.rounds + 1); ++horizon.looked) {
+    const uint64_t round = horizon.looked;
     if (!rank) continue;  // it leaves
-    for (const Neighbor& n : schedule.Row(*rank, from).neighbors) {
+    for (const Neighbor& n : horizon.schedule->Row(*rank, round).neighbors) {
       const Member& m = view.members[static_cast<size_t>(n.rank)];
-      const auto [it, first] = meetings_.try_emplace(m.id);
-      Meeting& meeting = it->second;
-      meeting.first = first ? from : std::min(meeting.first, from);
-      meeting.last = std::max(meeting.last, from);
+      Meeting& meeting = meetings_[m.id];
+      meeting.rounds.insert(round);
       meeting.sure |= sure;
     }
   }
 }
 
-absl::Status MemberEdges::MakeEdges(const View& newest) {
+absl::Status MemberEdges::MakeEdges(const View& addresses) {
   const uint64_t round = parts_.state->round();
-  for (auto& [peer, meeting] : meetings_) {
+  for (const auto& [peer, meeting] : meetings_) {
+    if (parts_.neighborhood->Serves(peer)) continue;
     const uint64_t lead = spec_.self < peer ? kAhead - kPatience : kAhead;
-    if (meeting.made || meeting.first >= round + lead) continue;
-    GOSSAMER_RETURN_IF_ERROR(Meet(peer, meeting, newest));
+    const auto next = meeting.rounds.lower_bound(round);
+    // Those of past rounds may be waiting for this peer.
+    const uint64_t first = next == meeting.rounds.end() ? round : *next;
+    // An edge that rests is there, and serves again at once.
+    if (first >= round + lead && !parts_.neighborhood->Has(peer)) continue;
+    GOSSAMER_RETURN_IF_ERROR(Meet(peer, first, addresses));
   }
   return absl::OkStatus();
 }
 
-absl::Status MemberEdges::Meet(PeerId peer, Meeting& meeting,
-                               const View& newest) {
-  meeting.made = true;
-  const std::optional<std::string> address = AddressOf(newest, peer);
+absl::Status MemberEdges::Meet(PeerId peer, uint64_t first,
+                               const View& addresses) {
+  const std::optional<std::string> address = AddressOf(addresses, peer);
   // A peer of the view in use may have gone since.
   if (!address) return absl::OkStatus();
-  const uint64_t round = parts_.state->round();
   // The end that looks so far ahead may be the only one that knows the edge.
   // Without deadlines it is waited for all the same: timing decides nothing.
-  const bool early = meeting.first > round;
+  const bool early = first > parts_.state->round();
   return AddEdge(
       {.peer = peer,
        .address = *address,
-       .frontier = MakeExchangeId(std::max(meeting.first, round)),
+       .frontier = MakeExchangeId(first),
        .newcomer = early && spec_.deadline.kind != DeadlinePolicy::Kind::kNone,
        .transient = true},
       /*replica=*/!parts_.codec->needs_replica());

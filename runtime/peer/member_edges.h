@@ -3,10 +3,10 @@
 // any more rest.
 //
 // In a large fleet whose rows are drawn anew every round there are edges to the
-// partners of the next rounds alone.  They carry no replicas, so that nothing
-// is lost when an edge is forgotten after its rounds.
+// partners of the next rounds alone.  They keep nothing from one exchange to
+// the next, so that nothing is lost when an edge is forgotten after its rounds.
 //
-// Knows nothing of rounds beyond the next one, or of which view is in use.
+// Knows nothing of when a view comes into use, or of what edges carry.
 
 #ifndef GOSSAMER_RUNTIME_PEER_MEMBER_EDGES_H_
 #define GOSSAMER_RUNTIME_PEER_MEMBER_EDGES_H_
@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "absl/status/status.h"
 #include "algorithms/compress/codec.h"
@@ -38,6 +39,7 @@ class MemberEdges {
     Neighborhood* neighborhood = nullptr;
     Decisions* decisions = nullptr;
     std::shared_ptr<const Codec> codec;
+    bool edges_sum = false;  // corrections of each edge, for common state
     const Lifecycle* lifecycle = nullptr;
     const TrainingState* state = nullptr;
     Reporter* reporter = nullptr;
@@ -55,10 +57,11 @@ class MemberEdges {
   // The view is in use: an edge to every partner in it, and the edges of
   // `saved`.
   absl::Status Connect(std::shared_ptr<const View> in_use,
-                       const MixingSchedule& schedule, const SavedEdges& saved);
+                       std::shared_ptr<const MixingSchedule> schedule,
+                       const SavedEdges& saved);
   // A round begins by the view in use: edges to those whom this peer is about
   // to meet are made, those of past rounds rest.
-  absl::Status OnRound(const View& in_use, const MixingSchedule& schedule);
+  absl::Status OnRound();
   // The view is the first of an incarnation that may begin in a fleet under
   // way; `under_way`: it does.
   absl::Status SayHello(const View& view, bool under_way);
@@ -68,19 +71,25 @@ class MemberEdges {
  private:
   // Rounds in which a peer and this one meet.
   struct Meeting {
-    uint64_t first = 0, last = 0;  // of those that have been looked at
-    bool made = false;             // the edge
-    bool sure = false;             // by the newest view that is known
+    std::set<uint64_t> rounds;  // of those that have been looked at
+    bool sure = false;          // by the newest view that is known
+  };
+  // The rounds of a view.
+  struct Horizon {
+    std::shared_ptr<const View> view;
+    std::shared_ptr<const MixingSchedule> schedule;  // null: none
+    bool stays = true;                               // EdgesStay() of it
+    uint64_t looked = 0;  // the first round that was not looked at; 0: none was
   };
 
-  void MeetMembers(const View& newest);
+  void MeetMembers();
   uint64_t FirstToLookAt(const View& view) const;
-  // `from`: the first round that was not looked at.
-  void LookAhead(const View& view, const MixingSchedule& schedule,
-                 uint64_t& from, uint64_t end, bool sure);
-  absl::Status MakeEdges(const View& newest);
-  absl::Status Meet(PeerId peer, Meeting& meeting, const View& newest);
-  void AddMembers(const View& newest);
+  void LookAhead(Horizon& horizon, uint64_t end, bool sure);
+  absl::Status MakeEdges(const View& addresses);
+  // `first`: the round of the first exchange.
+  absl::Status Meet(PeerId peer, uint64_t first, const View& addresses);
+  void RestPast();
+  void AddMembers(const std::shared_ptr<const View>& newest);
   void Readdress(const View& newest);
   void ReportComingAndGoing(const View& newest);
   absl::Status ConnectPartners(const View& view, const MixingSchedule& schedule,
@@ -90,20 +99,17 @@ class MemberEdges {
 
   const PeerSpec& spec_;
   const Parts parts_;
+  const int
+      most_partners_;  // PeerSpec::most_partners, if edges may be forgotten
   std::shared_ptr<const Codec> replicaless_;  // of edges beyond the budget
-  // The newest whose members have been added or dropped; its schedule, if it is
-  // not in use yet.
+  // The newest whose members have been added or dropped.
   std::shared_ptr<const View> known_ = std::make_shared<const View>();
-  std::shared_ptr<const MixingSchedule> next_;
-  bool next_stays_ = false;  // EdgesStay() of it
+  Horizon now_, next_;  // of the view in use; of a newer one that is known
   // The graph changes by round: a view of many members may have edges without
   // replicas, one of few has them with.
   bool drawn_ = false;
   std::map<PeerId, Meeting> meetings_;
   bool told_ = false;  // that edges have no replicas
-  // The first rounds that were not looked at: by the view in use (0: none was),
-  // by the next one.
-  uint64_t ahead_ = 0, next_ahead_ = 0;
 };
 
 }  // namespace gossamer

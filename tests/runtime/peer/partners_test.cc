@@ -78,6 +78,52 @@ TEST_P(PartnersTest, BitsDoNotDependOnTheNetwork) {
   EXPECT_EQ(a.Hash(), b.Hash());
 }
 
+// Edges rest and are forgotten while the next meeting of two peers is near or
+// far, and a hello takes as long as many rounds.
+TEST_P(PartnersTest, BitsDoNotDependOnWhatHasBeenForgotten) {
+  SimFleetOptions few = Fleet(64, 500, GetParam());
+  few.codec = "diff-int8";
+  few.peer.overlap_steps = 8;
+  few.step_time = absl::Milliseconds(100);
+  few.network.link.latency = absl::Milliseconds(300);
+  few.network.link.jitter = 1;
+  SimFleetOptions all = few;
+  all.peer.most_partners = few.peers;
+  SimFleet some(few), every(all);
+  for (SimFleet* fleet : {&some, &every}) {
+    fleet->Start();
+    ASSERT_TRUE(fleet->Run()) << fleet->StatusOf(0);
+  }
+  for (int r = 0; r < some.size(); ++r) {
+    EXPECT_EQ(some.recorder(r).Count("edge_lost"), 0);
+  }
+  EXPECT_EQ(some.Hash(), every.Hash());
+}
+
+// Rounds are short: twelve of them, after which an edge rests, take less than a
+// suspicion.
+TEST_P(PartnersTest, ASilentPeerIsSuspectedByThoseWhoWereToMeetIt) {
+  SimFleetOptions o = Fleet(48, 100000, GetParam());
+  o.step_time = absl::Milliseconds(20);
+  o.network.link.latency = absl::Milliseconds(2);
+  o.peer.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
+  SimFleet fleet(o);
+  fleet.Start();
+  fleet.Run(absl::Seconds(10));
+  const auto suspecters = [&fleet] {
+    int n = 0;
+    for (int r = 0; r < fleet.size(); ++r) {
+      n += fleet.recorder(r).Count("member_suspected") > 0 ? 1 : 0;
+    }
+    return n;
+  };
+  EXPECT_EQ(suspecters(), 0);
+  fleet.network().Partition({SimFleet::IdOf(7)});
+  fleet.Run(absl::Seconds(4));
+  // Eviction takes two of them.
+  EXPECT_GE(suspecters(), 3);
+}
+
 INSTANTIATE_TEST_SUITE_P(DrawnAnew, PartnersTest,
                          testing::Values("permuted-ring", "random-matching"),
                          [](const auto& info) {
@@ -85,6 +131,15 @@ INSTANTIATE_TEST_SUITE_P(DrawnAnew, PartnersTest,
                            std::ranges::replace(name, '-', '_');
                            return name;
                          });
+
+TEST(PartnersOfAllRoundsTest, EdgesThatKeepMoreThanReplicasStay) {
+  SimFleetOptions o = Fleet(24, 20, "random-matching");
+  o.codec = "power-gossip";
+  SimFleet fleet(o);
+  fleet.Start();
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+  EXPECT_EQ(MostEdges(fleet), 23u);
+}
 
 TEST(PartnersOfAPeriodTest, ATurningScheduleHasEdgesToThoseOfItsRounds) {
   SimFleet fleet(Fleet(64, 40, "one-peer-exponential"));
