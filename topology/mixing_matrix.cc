@@ -284,7 +284,8 @@ double LargestOfLaplacian(const MixingSchedule& schedule) {
   const uint64_t rounds = std::max<uint64_t>(1, schedule.period());
   // A drawn round may have no edge at all; the next will do as well.
   const uint64_t most = schedule.period() > 0 ? rounds : kDrawsOfAnEdge;
-  for (uint64_t k = 1; k <= most && (k <= rounds || largest == 0); ++k) {
+  for (uint64_t k = 1; k <= most && (k <= rounds || largest < kEigenvalueError);
+       ++k) {
     largest = std::max(largest, 1 - LastEigenvalue(schedule, k));
   }
   return largest;
@@ -297,7 +298,9 @@ double StableStepSize(const MixingSchedule& schedule, int age) {
     schedule.largest_of_laplacian_ = LargestOfLaplacian(schedule);
   }
   const double largest = *schedule.largest_of_laplacian_;
-  if (largest == 0) return std::numeric_limits<double>::infinity();
+  if (largest < kEigenvalueError) {
+    return std::numeric_limits<double>::infinity();
+  }
   // The bound in the header; age 0 gives 2 / largest, the bound of mixing
   // without delay.
   return 2 * std::sin(std::numbers::pi / (2 * (2 * age + 1))) / largest;

@@ -17,9 +17,6 @@ namespace {
 constexpr absl::Duration kRestedFor = absl::Minutes(1);
 // The same where edges come and go with the rounds, of which both ends know.
 constexpr absl::Duration kBrieflyRestedFor = absl::Seconds(10);
-// The connection of such an edge that has rested so long goes down because the
-// other end has forgotten its own.
-constexpr absl::Duration kForgottenAfter = absl::Seconds(5);
 // A peer that breaks the protocol this often is closed: for a minute, then for
 // twice as long each time.  It may be started anew at the same address, without
 // a view that says so.
@@ -74,8 +71,9 @@ bool Edges::Connected(PeerId peer) const {
 }
 
 bool Edges::MayBeUnknown(const Entry& entry) const {
+  const bool over = entry.edge->settled() && Begun(entry);
   return entry.transient && !Connected(entry.edge->other()) &&
-         (entry.passing || entry.begins >= RoundOf(passed_));
+         (entry.passing || over || entry.begins > RoundOf(passed_));
 }
 
 absl::StatusOr<std::unique_ptr<Edge>> Edges::MakeEdge(const NewEdge& added) {
@@ -424,13 +422,6 @@ void Edges::OnEdgeFrame(Entry& entry, ConnectionId connection, Frame frame) {
   Changed();
 }
 
-bool Edges::Forgotten(const Entry& entry) const {
-  const bool unused = entry.resting || entry.begins >= RoundOf(passed_);
-  return entry.transient && unused && !Connected(entry.edge->other()) &&
-         entry.busy != absl::InfinitePast() &&
-         loop_->Now() - entry.busy > kForgottenAfter;
-}
-
 void Edges::OnDown(PeerId peer, ConnectionId connection,
                    const absl::Status& why) {
   if (const auto open = connections_.find(peer); open != connections_.end()) {
@@ -446,15 +437,6 @@ void Edges::OnDown(PeerId peer, ConnectionId connection,
     // Nothing is lost on an edge between two exchanges.
     const bool idle =
         entry->edge->settled() && (entry->resting || entry->transient);
-    // The other end has forgotten it, a little earlier than this one would, and
-    // makes another.  With an edge that knows the one before, this end would
-    // not wait for the new one's hello.
-    if (idle && Forgotten(*entry)) {
-      // It goes at the next emission: the transport is not done with this.
-      entry->resting = true;
-      entry->busy = absl::InfinitePast();
-      entry->edge->End();
-    }
     if (const uint64_t news = idle ? 0 : entry->downs.Due(loop_->Now());
         news > 0) {
       Report(

@@ -60,8 +60,7 @@ class Edges final : public TransportListener {
     uint64_t begins = 0;  // round of its first exchange
     bool newcomer = false, transient = false, resting = false, gone = false;
     bool passing = false;  // no partner in the newest view that is known
-    absl::Time busy =
-        absl::InfinitePast();  // when it rested, or was heard then
+    absl::Time busy = absl::InfinitePast();  // of a resting one: last in use
     Refusals refusals = {};
     Throttle clipped = {}, left_out = {};  // corrections, in events
     Throttle downs = {};                   // the same, of connections
@@ -87,7 +86,8 @@ class Edges final : public TransportListener {
   Entry* Find(PeerId peer);
   bool Connected(PeerId peer) const;
   // An edge of later rounds or of an older view, which the other end may not
-  // have made yet, or never, or may have forgotten since the rounds before.
+  // have made yet, or never, or one whose rounds are over, which it may have
+  // forgotten.
   bool MayBeUnknown(const Entry& entry) const;
   // The other end has decided the first exchange.
   static bool Begun(const Entry& entry) {
@@ -141,8 +141,6 @@ class Edges final : public TransportListener {
   void TakeOtherCodec(const Entry& entry);
   void OnEdgeFrame(Entry& entry, ConnectionId connection, Frame frame);
   static bool Sealed(const Entry& entry, ExchangeId cut);
-  // A transient edge in no use, without a connection for that reason.
-  bool Forgotten(const Entry& entry) const;
   void ReopenClosed();
   void Refuse(Entry& entry, ConnectionId connection, const absl::Status& why);
   void OnNotice(Entry& entry, const Frame& frame) const;

@@ -214,7 +214,12 @@ bool Neighborhood::Acquainted(std::span<const RowEntry> row) const {
     any = true;
     // A peer that did not answer when it was waited for, or in the rounds since
     // the edge was made, may never say hello.
-    const bool known = entry->pace.overdue || entry->edge->acquainted() ||
+    // The other end of a transient edge that has no connection and nothing
+    // under way may have forgotten it: its next hello is of another one.
+    const bool same = !entry->transient || entry->edge->state().ready ||
+                      !entry->edge->settled();
+    const bool known = entry->pace.overdue ||
+                       (entry->edge->acquainted() && same) ||
                        (entry->transient && entry->newcomer);
     met = met || known;
     all = all && (entry->newcomer || known);

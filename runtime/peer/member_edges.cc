@@ -36,7 +36,8 @@ constexpr uint64_t kHorizon = 2 * kAhead;
 // exchanges are under way for kMaxOverlap of them.
 constexpr uint64_t kBehind = kMaxOverlap + 4;
 
-// The most rounds that a peer looks back where it learns late of a view.
+// The most rounds that a peer looks back where it learns late of a view or has
+// jumped, and for which an edge waits for a peer that is late.
 constexpr uint64_t kMostLate = 256;
 
 // Members that may be in a row of `self` from this round on.
@@ -198,7 +199,13 @@ void MemberEdges::Forget() {
 void MemberEdges::MeetMembers() {
   // A peer that has not adopted the view in use here may never do so, and may
   // have no edge for its rounds.
-  for (auto& [peer, meeting] : meetings_) meeting.sure = false;
+  const uint64_t from_round = next_.view->from_round;
+  for (auto& [peer, meeting] : meetings_) {
+    meeting.sure = false;
+    meeting.rounds.erase(meeting.rounds.lower_bound(from_round),
+                         meeting.rounds.end());
+  }
+  now_.looked = std::min(now_.looked, from_round);
   parts_.neighborhood->SetPartners({});
   Readdress(*next_.view);
   LookAhead(next_, parts_.state->round() + kHorizon, /*sure=*/true);
@@ -206,8 +213,8 @@ void MemberEdges::MeetMembers() {
   if (!SeededBug("meet-late")) MakeEdges(*next_.view).IgnoreError();
 }
 
-// Rounds that are past count, too, where this peer learns late of the view: the
-// edge tells a member that waits in one of them.
+// Rounds that are past count, too, where this peer learns late of the view or
+// has jumped over them: the edge tells a member that waits in one of them.
 uint64_t MemberEdges::FirstToLookAt(const View& view) const {
   const uint64_t round = parts_.state->round();
   const uint64_t late = SeededBug("look-ahead-alone") ? 0 : kMostLate;
@@ -237,10 +244,10 @@ void MemberEdges::RestPast() {
   std::set<PeerId> partners;
   for (auto it = meetings_.begin(); it != meetings_.end();) {
     auto& [peer, meeting] = *it;
-    if (!meeting.sure || parts_.neighborhood->Over(peer)) {
-      std::erase_if(meeting.rounds,
-                    [round](uint64_t r) { return r + kBehind < round; });
-    }
+    const uint64_t behind =
+        !meeting.sure || parts_.neighborhood->Over(peer) ? kBehind : kMostLate;
+    std::erase_if(meeting.rounds,
+                  [=](uint64_t r) { return r + behind < round; });
     if (meeting.rounds.empty()) {
       parts_.neighborhood->Rest(peer, MakeExchangeId(round), /*gone=*/false);
       it = meetings_.erase(it);
@@ -258,10 +265,7 @@ void MemberEdges::RestPast() {
 void MemberEdges::LookAhead(Horizon& horizon, uint64_t end, bool sure) {
   const View& view = *horizon.view;
   const std::optional<int> rank = view.RankOf(spec_.self);
-  // Rounds that this peer has jumped over are nobody's.
-  horizon.looked = horizon.looked == 0
-                       ? FirstToLookAt(view)
-                       : std::max(horizon.looked, parts_.state->round());
+  horizon.looked = std::max(horizon.looked, FirstToLookAt(view));
   for (; horizon.looked < std::min(end, spec_.rounds + 1); ++horizon.looked) {
     const uint64_t round = horizon.looked;
     if (!rank) continue;  // it leaves
@@ -269,7 +273,8 @@ void MemberEdges::LookAhead(Horizon& horizon, uint64_t end, bool sure) {
       const Member& m = view.members[static_cast<size_t>(n.rank)];
       Meeting& meeting = meetings_[m.id];
       meeting.rounds.insert(round);
-      meeting.sure |= sure;
+      // Of past rounds the other end may have forgotten the edge.
+      meeting.sure |= sure && round >= parts_.state->round();
     }
   }
 }

@@ -79,7 +79,7 @@ class MemberEdges {
     std::shared_ptr<const View> view;
     std::shared_ptr<const MixingSchedule> schedule;  // null: none
     bool stays = true;                               // EdgesStay() of it
-    uint64_t looked = 0;  // the first round that was not looked at; 0: none was
+    uint64_t looked = 0;  // the first round that was not looked at
   };
 
   void MeetMembers();

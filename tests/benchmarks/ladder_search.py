@@ -12,7 +12,7 @@ the slowest peer, the best fixed choice and what auto makes of it.
 
 Runs are rehearsals in virtual time, which predict no losses.  With --lab they are
 fleets in network namespaces, as root: for links that lose a part of what they
-carry, with every congestion control, too.  There two runs of one choice differ,
+carry, with cubic and with bbr, too.  There two runs of one choice differ,
 so the best three of all and auto run again, and their medians are compared.
 Half an hour a link with --at-once 4.
 """
@@ -118,7 +118,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=60,
                         help="of a rehearsal")
     parser.add_argument("--lab", action="store_true",
-                        help="network namespaces and every congestion control")
+                        help="network namespaces, with cubic and bbr, too")
     parser.add_argument("--seconds", type=float, default=60,
                         help="of a run in the lab")
     parser.add_argument("--at-once", type=int, default=1,
