@@ -72,7 +72,8 @@ class MemberEdges {
   // Rounds in which a peer and this one meet.
   struct Meeting {
     std::set<uint64_t> rounds;  // of those that have been looked at
-    bool sure = false;          // by the newest view that is known
+    // A round was to come by the newest view that is known.
+    bool sure = false;
   };
   // The rounds of a view.
   struct Horizon {
@@ -99,8 +100,7 @@ class MemberEdges {
 
   const PeerSpec& spec_;
   const Parts parts_;
-  const int
-      most_partners_;  // PeerSpec::most_partners, if edges may be forgotten
+  const int most_partners_;  // PeerSpec's, if edges may be forgotten
   std::shared_ptr<const Codec> replicaless_;  // of edges beyond the budget
   // The newest whose members have been added or dropped.
   std::shared_ptr<const View> known_ = std::make_shared<const View>();
