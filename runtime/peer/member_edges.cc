@@ -217,8 +217,7 @@ void MemberEdges::MeetMembers() {
 // has jumped over them: the edge tells a member that waits in one of them.
 uint64_t MemberEdges::FirstToLookAt(const View& view) const {
   const uint64_t round = parts_.state->round();
-  const uint64_t late = SeededBug("look-ahead-alone") ? 0 : kMostLate;
-  return std::max(view.from_round, round - std::min(round, late));
+  return std::max(view.from_round, round - std::min(round, kMostLate));
 }
 
 absl::Status MemberEdges::OnRound() {
