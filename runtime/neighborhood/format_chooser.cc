@@ -20,7 +20,11 @@ constexpr size_t kTransitsToChoose = 8;
 constexpr size_t kTransitsToWiden = 16, kMostTransitsToWiden = 1024;
 // Two payloads of which each took twice a round, and longer than the start of a
 // connection explains, are enough to narrow: more of them would take minutes.
+// Behind the first payload the start explains nothing, and two that take longer
+// than a round, which no format may, are enough: the overlap is chosen after
+// five rounds, and for formats that stay.
 constexpr absl::Duration kSlowStart = absl::Milliseconds(1500);
+constexpr size_t kBehindStart = 3;
 // The quantile of the rates seen that counts.  A receiver that is late to look
 // takes what has queued up meanwhile for a fast link, so the upper ones are
 // worth little.
@@ -46,7 +50,8 @@ std::optional<WireFormat> FormatChooser::Choose(const Codec& codec,
   const std::span<const WireFormat> choices = codec.choices();
   if (choices.empty() || busy <= absl::ZeroDuration()) return std::nullopt;
   const bool hopeless =
-      std::min(last_, before_last_) > std::max(2 * busy, kSlowStart);
+      std::min(last_, before_last_) >
+      (recorded_ < kBehindStart ? std::max(2 * busy, kSlowStart) : busy);
   if (bytes_per_second_.size() < kTransitsToChoose && !hopeless) return chosen_;
   const double bytes =
       absl::ToDoubleSeconds(busy) * bytes_per_second_.Quantile(kQuantile);

@@ -281,7 +281,8 @@ void MemberEdges::LookAhead(Horizon& horizon, uint64_t end, bool sure) {
 absl::Status MemberEdges::MakeEdges(const View& addresses) {
   const uint64_t round = parts_.state->round();
   for (const auto& [peer, meeting] : meetings_) {
-    if (parts_.neighborhood->Serves(peer)) continue;
+    // A newer view may have taken all rounds of a meeting.
+    if (meeting.rounds.empty() || parts_.neighborhood->Serves(peer)) continue;
     const uint64_t lead = spec_.self < peer ? kAhead - kPatience : kAhead;
     const auto next = meeting.rounds.lower_bound(round);
     // Those of past rounds may be waiting for this peer.
