@@ -158,13 +158,17 @@ struct CodedSpan {
   const std::byte* codes = nullptr;   // CodeBytes(coding, n)
 };
 
-// A draw from [0, 1), of 24 bits: a pure function of (key, i).  32 bits wide
-// throughout, so that vector units compute it (lowbias32 of C. Wellons).
-constexpr float Dither(uint64_t key, uint32_t i) {
+// A draw of 32 bits: a pure function of (key, i).  32 bits wide throughout, so
+// that vector units compute it (lowbias32 of C. Wellons).
+constexpr uint32_t DrawWord(uint64_t key, uint32_t i) {
   uint32_t z = i * 0x9e3779b9u + static_cast<uint32_t>(key);
   z = (z ^ (z >> 16)) * 0x21f0aaadu + static_cast<uint32_t>(key >> 32);
   z = (z ^ (z >> 15)) * 0x735a2d97u;
-  return static_cast<float>((z ^ (z >> 15)) >> 8) * 0x1p-24f;
+  return z ^ (z >> 15);
+}
+// A draw from [0, 1), of 24 bits.
+constexpr float Dither(uint64_t key, uint32_t i) {
+  return static_cast<float>(DrawWord(key, i) >> 8) * 0x1p-24f;
 }
 
 // The threshold between the two magnitudes of kLm2 in means of a block's

@@ -26,6 +26,12 @@ constexpr size_t NormSumsOf(size_t n) {
   return std::max<size_t>(1, (n + 4095) / 4096);
 }
 
+// The doubles that `sketch` of n values needs.
+constexpr size_t SketchSumsOf(size_t n) {
+  constexpr size_t kPart = kSketchBuckets * kSketchRows;
+  return kSketchBuckets * std::max<size_t>(1, (n + kPart - 1) / kPart);
+}
+
 // Each function is the one of its name in Kernels, with its requirements; spans
 // and pointers are of the stream's device unless said otherwise.  `reaching` is
 // missing: its output has no size that is known before it ends, and its one
@@ -66,6 +72,10 @@ struct DeviceKernels {
   // others are lost.
   void (*squared_norm)(DeviceStream* stream, DeviceSpan<const float> x,
                        DeviceSpan<double> sums);
+  // `sums` has SketchSumsOf(x.size) values; the first kSketchBuckets are the
+  // result, the others are lost.
+  void (*sketch)(DeviceStream* stream, DeviceSpan<const float> x, uint64_t key,
+                 DeviceSpan<double> sums);
 
   void (*transposed_product)(DeviceStream* stream,
                              DeviceSpan<const float> matrix,

@@ -58,6 +58,12 @@ void SquaredNorm(DeviceStream* stream, DeviceSpan<const float> x,
   HostSpan(sums)[0] = TableOf(stream).squared_norm(HostSpan(x));
 }
 
+void Sketch(DeviceStream* stream, DeviceSpan<const float> x, uint64_t key,
+            DeviceSpan<double> sums) {
+  TableOf(stream).sketch(HostSpan(x), key,
+                         HostSpan(sums).first(kSketchBuckets));
+}
+
 void Unit(DeviceStream*, DeviceSpan<const float> change, const double* squares,
           const uint32_t* place, DeviceSpan<float> unit) {
   const std::span<const float> from = HostSpan(change);
@@ -111,6 +117,7 @@ const DeviceKernels& HostDeviceKernels() {
       .clip = Clip,
       .all_within = AllWithin,
       .squared_norm = SquaredNorm,
+      .sketch = Sketch,
       .transposed_product = kForm<&Kernels::transposed_product>,
       .product = kForm<&Kernels::product>,
       .add_outer = kForm<&Kernels::add_outer>,

@@ -43,6 +43,7 @@ const Kernels& Table() {
       .oadam = OAdam,
       .all_within = AllWithin,
       .squared_norm = SquaredNorm,
+      .sketch = ReferenceKernels().sketch,
       .transposed_product = TransposedProduct,
       .product = Product,
       .add_outer = AddOuter,

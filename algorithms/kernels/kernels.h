@@ -30,6 +30,9 @@ struct AdamStep {
   float rate;  // η
 };
 
+inline constexpr size_t kSketchBuckets = 256;
+inline constexpr size_t kSketchRows = 256;
+
 // Spans of one call have the same size unless said otherwise and do not
 // overlap.
 struct Kernels {
@@ -72,6 +75,12 @@ struct Kernels {
   // 16 are then added pairwise, halves first.  The chunks' sums are added
   // pairwise, neighbours first; one without a neighbour is carried on.
   double (*squared_norm)(std::span<const float> x);
+  // A count-sketch (Charikar, Chen, Farach-Colton, ICALP 2002) into
+  // kSketchBuckets sums: value 256·r + c is added to, or subtracted from,
+  // bucket (c + SketchTurn(key, r)) mod 256, as SketchSigns says (values.h).
+  // Rows are added in order in each part of kSketchRows, and then the parts.
+  void (*sketch)(std::span<const float> x, uint64_t key,
+                 std::span<double> sums);
 
   // Of a matrix by rows, u.size() × v.size():
   // v ← matrixᵀu, rows added in order.

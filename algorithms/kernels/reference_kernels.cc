@@ -88,6 +88,27 @@ double SquaredNorm(std::span<const float> x) {
   return sum.Total();
 }
 
+void Sketch(std::span<const float> x, uint64_t key, std::span<double> sums) {
+  constexpr size_t kWord = 32, kPart = kSketchBuckets * kSketchRows;
+  std::ranges::fill(sums, 0.0);
+  for (size_t first = 0; first < x.size(); first += kPart) {
+    const size_t end = std::min(first + kPart, x.size());
+    std::array<double, kSketchBuckets> part = {};
+    for (size_t at = first; at < end; at += kWord) {
+      const auto row = static_cast<uint32_t>(at / kSketchBuckets);
+      const size_t column = at % kSketchBuckets;
+      const auto word = static_cast<uint32_t>(column / kWord);
+      const uint32_t signs = SketchSigns(key, row, word);
+      const size_t bucket = column + SketchTurn(key, row);
+      for (size_t j = 0; j < std::min(kWord, end - at); ++j) {
+        part[(bucket + j) % kSketchBuckets] +=
+            Signed(signs >> j & 1, x[at + j]);
+      }
+    }
+    for (size_t b = 0; b < kSketchBuckets; ++b) sums[b] += part[b];
+  }
+}
+
 void TransposedProduct(std::span<const float> matrix, std::span<const float> u,
                        std::span<float> v) {
   std::fill(v.begin(), v.end(), 0.0f);
@@ -154,6 +175,7 @@ constexpr Kernels kReference = {
     .oadam = OAdam,
     .all_within = AllWithin,
     .squared_norm = SquaredNorm,
+    .sketch = Sketch,
     .transposed_product = TransposedProduct,
     .product = Product,
     .add_outer = AddOuter,

@@ -119,6 +119,24 @@ GOSSAMER_HOST_DEVICE float ClipFactor(double limit, double n, double c,
   return length > limit ? static_cast<float>(limit / length) : 1.0f;
 }
 
+// A sketch takes values in rows of kSketchBuckets.  A row is turned by a draw
+// of its own, so that its values meet those of other rows in any bucket and
+// each other in none, and a draw of each value is its sign.
+GOSSAMER_HOST_DEVICE uint32_t SketchTurn(uint64_t key, uint32_t row) {
+  constexpr uint32_t kWords = kSketchBuckets / 32 + 1;
+  return DrawWord(key, row * kWords + kWords - 1) % uint32_t{kSketchBuckets};
+}
+// The signs of 32 neighbours: bit j is set where value 32 · word + j of the row
+// is subtracted.
+GOSSAMER_HOST_DEVICE uint32_t SketchSigns(uint64_t key, uint32_t row,
+                                          uint32_t word) {
+  constexpr uint32_t kWords = kSketchBuckets / 32 + 1;
+  return DrawWord(key, row * kWords + word);
+}
+GOSSAMER_HOST_DEVICE float Signed(uint32_t minus, float value) {
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(value) ^ minus << 31);
+}
+
 // False for a NaN, which compares as false with every limit.
 GOSSAMER_HOST_DEVICE bool Within(float limit, float v) {
   return fabsf(v) <= limit;

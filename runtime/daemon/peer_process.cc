@@ -375,11 +375,11 @@ absl::Status PeerProcess::MakePeer() {
     GOSSAMER_RETURN_IF_ERROR(MakeFolder(spec.samples_folder));
   }
   // Parameters that are not mixed have no distance from each other.
-  std::function<std::vector<double>(std::span<const float>)> sketch;
+  Reporter::Sketch sketch;
   if (spec.averaging != Averaging::kVotes) {
-    sketch = [seed = spec.seed,
-              layout = &game_->layout()](std::span<const float> x) {
-      return SketchPlayers(x, *layout, seed);
+    sketch = [seed = spec.seed, layout = &game_->layout()](
+                 const DeviceQueue& queue, DeviceSpan<const float> x) {
+      return SketchPlayers(queue, x, *layout, seed);
     };
   }
   GOSSAMER_ASSIGN_OR_RETURN(std::shared_ptr<const Codec> codec,

@@ -76,8 +76,7 @@ class Peer {
     MetricsSink* metrics = nullptr;
     Decisions* decisions = nullptr;          // null: not kept
     CheckpointStore* checkpoints = nullptr;  // may be null
-    // Count-sketch of x for the heartbeat; may be empty.
-    std::function<std::vector<double>(std::span<const float>)> sketch;
+    Reporter::Sketch sketch;  // of x for the heartbeat; may be empty
     ScheduleMaker make_schedule = nullptr;  // null: each peer its own
   };
 

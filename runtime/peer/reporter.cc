@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "algorithms/kernels/host_copy.h"
 #include "topology/fleet/overlap_chooser.h"
 
 namespace gossamer {
@@ -150,8 +149,7 @@ void Reporter::TakeSketch() {
   sketched_ = now;
   // A value that is not finite would spoil the fleet's estimate.
   if (!state_->Sound()) return;
-  const HostCopy<float> x(state_->queue(), state_->parameters());
-  sketch_ = take_sketch_(x.span());
+  sketch_ = take_sketch_(state_->queue(), state_->parameters());
   sketch_round_ = round;
 }
 

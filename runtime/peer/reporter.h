@@ -8,12 +8,12 @@
 
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "algorithms/base/throttle.h"
+#include "algorithms/kernels/device_queue.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/base/recent.h"
 #include "runtime/neighborhood/neighborhood.h"
@@ -25,8 +25,9 @@ namespace gossamer {
 
 class Reporter {
  public:
-  // Count-sketch of the parameters for the heartbeat; may be empty.
-  using Sketch = std::function<std::vector<double>(std::span<const float>)>;
+  // SketchPlayers of the parameters, which lie where the queue works.
+  using Sketch = std::function<std::vector<double>(const DeviceQueue&,
+                                                   DeviceSpan<const float>)>;
 
   // All of them outlive this object.
   Reporter(EventLoop* loop, Transport* transport, Membership* membership,

@@ -150,25 +150,24 @@ absl::Status RehearsedPeer::Compose(SimNetwork& network,
   spec.epoch = MakeEpoch(
       static_cast<uint64_t>(absl::ToUnixSeconds(loop_.Now())), boot.Bits(1));
   spec.evaluates = options_.rank == 0;
-  const uint64_t seed = config.seed();
+  Reporter::Sketch sketch = [seed = config.seed(), layout = &game_->layout()](
+                                const DeviceQueue& queue,
+                                DeviceSpan<const float> x) {
+    return SketchPlayers(queue, x, *layout, seed);
+  };
   GOSSAMER_ASSIGN_OR_RETURN(
       peer_,
-      Peer::Create(
-          std::move(spec),
-          {.loop = &loop_,
-           .compute = compute_.get(),
-           .transport = transport_.get(),
-           .membership = client_.get(),
-           .game = game_.get(),
-           .step = step_.get(),
-           .codec = std::move(codec),
-           .gradients = std::move(gradients),
-           .metrics = options_.sink,
-           .sketch =
-               [seed, layout = &game_->layout()](std::span<const float> x) {
-                 return SketchPlayers(x, *layout, seed);
-               },
-           .make_schedule = options_.make_schedule}));
+      Peer::Create(std::move(spec), {.loop = &loop_,
+                                     .compute = compute_.get(),
+                                     .transport = transport_.get(),
+                                     .membership = client_.get(),
+                                     .game = game_.get(),
+                                     .step = step_.get(),
+                                     .codec = std::move(codec),
+                                     .gradients = std::move(gradients),
+                                     .metrics = options_.sink,
+                                     .sketch = std::move(sketch),
+                                     .make_schedule = options_.make_schedule}));
   return absl::OkStatus();
 }
 

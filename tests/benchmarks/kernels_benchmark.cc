@@ -115,6 +115,11 @@ void AddOptimizerCases(const Kernels& k, Workspace& w,
                    [&k, &w] { w.sink = w.sink + k.all_finite(w.x); }});
   cases.push_back({"squared_norm", 4, nothing,
                    [&k, &w] { w.sink = w.sink + k.squared_norm(w.x); }});
+  cases.push_back({"sketch", 4, nothing, [&k, &w] {
+                     std::array<double, kSketchBuckets> sums;
+                     k.sketch(w.x, 7, sums);
+                     w.sink = w.sink + sums[0];
+                   }});
 }
 
 void AddCodingCases(const Kernels& k, Workspace& w, std::vector<Case>& cases) {

@@ -143,7 +143,10 @@ int Measure(const GanSpec& gan, uint64_t rounds, const std::string& codec) {
          .codec = *Codec::Create(codec, s.game->layout()),
          .metrics = s.marks.get(),
          .checkpoints = nullptr,
-         .sketch = [](std::span<const float> x) { return CountSketch(x, 1); }});
+         .sketch = [layout = &s.game->layout()](const DeviceQueue& queue,
+                                                DeviceSpan<const float> x) {
+           return SketchPlayers(queue, x, *layout, 1);
+         }});
     s.loop.Post([&s] { s.run = s.peer->Run(); });
     s.loop.Start();
   }

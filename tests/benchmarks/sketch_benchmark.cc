@@ -30,12 +30,16 @@ void BM_Read(benchmark::State& state) {
 }
 BENCHMARK(BM_Read)->Arg(kParameters)->Unit(benchmark::kMillisecond);
 
-void BM_CountSketch(benchmark::State& state) {
+void BM_Sketch(benchmark::State& state) {
   const std::vector<float> x = Parameters(state.range(0));
-  for (auto _ : state) benchmark::DoNotOptimize(CountSketch(x, 1));
+  const ParameterLayout layout(
+      {{"x", Player::kGenerator, {state.range(0)}, {}}}, {"one"});
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(SketchPlayers(DeviceQueue::Host(), x, layout, 1));
+  }
   state.SetBytesProcessed(state.iterations() * state.range(0) * 4);
 }
-BENCHMARK(BM_CountSketch)->Arg(kParameters)->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_Sketch)->Arg(kParameters)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace gossamer

@@ -468,6 +468,7 @@ const DeviceKernels& FakeDevice::kernels() {
       .clip = kLate<&DeviceKernels::clip>,
       .all_within = kLate<&DeviceKernels::all_within>,
       .squared_norm = kLate<&DeviceKernels::squared_norm>,
+      .sketch = kLate<&DeviceKernels::sketch>,
       .transposed_product = kLate<&DeviceKernels::transposed_product>,
       .product = kLate<&DeviceKernels::product>,
       .add_outer = kLate<&DeviceKernels::add_outer>,

@@ -1,55 +1,29 @@
 #include "topology/fleet/sketch.h"
 
-#include <array>
 #include <cstddef>
 
 #include "algorithms/base/rng.h"
 
 namespace gossamer {
-namespace {
 
-// A coordinate needs 8 bits of bucket and one of sign: four share a draw.
-constexpr size_t kPerDraw = 4;
-constexpr int kBitsEach = 16;
-static_assert(kSketchBuckets == 256);
-
-}  // namespace
-
-std::vector<double> CountSketch(std::span<const float> x, uint64_t seed) {
-  const RngKey key = RngKey(seed).Fold("sketch");
-  // The sign picks one of two halves, so that adding needs no branch and no
-  // multiplication; the difference of the halves is the sketch.
-  std::array<double, 2 * kSketchBuckets> sums = {};
-  const size_t whole = x.size() / kPerDraw * kPerDraw;
-  size_t i = 0;
-  for (uint64_t draw = 0; i < whole; ++draw) {
-    uint64_t bits = key.Bits(draw);
-    for (size_t k = 0; k < kPerDraw; ++k, ++i, bits >>= kBitsEach) {
-      sums[bits % sums.size()] += x[i];
-    }
-  }
-  // The rest of fewer than kPerDraw coordinates takes the next draw, so that a
-  // coordinate's bucket depends on its place alone.
-  uint64_t bits = key.Bits(whole / kPerDraw);
-  for (; i < x.size(); ++i, bits >>= kBitsEach) {
-    sums[bits % sums.size()] += x[i];
-  }
-  std::vector<double> sketch(kSketchBuckets);
-  for (size_t b = 0; b < sketch.size(); ++b) {
-    sketch[b] = sums[b] - sums[b + kSketchBuckets];
-  }
-  return sketch;
-}
-
-std::vector<double> SketchPlayers(std::span<const float> x,
+std::vector<double> SketchPlayers(const DeviceQueue& queue,
+                                  DeviceSpan<const float> x,
                                   const ParameterLayout& layout,
                                   uint64_t seed) {
-  std::vector<double> sketches;
+  std::vector<DeviceVector<double>> sums;
   for (size_t i = 0; i < layout.players().size(); ++i) {
     const auto [offset, size] = layout.extent(static_cast<Player>(i));
-    const std::vector<double> of_player =
-        CountSketch(x.subspan(offset, size), seed + i);
-    sketches.insert(sketches.end(), of_player.begin(), of_player.end());
+    sums.push_back(DeviceVector<double>::Unset(queue, SketchSumsOf(size),
+                                               "sums of a sketch"));
+    queue.Run(&DeviceKernels::sketch, x.subspan(offset, size),
+              RngKey(seed + i).Fold("sketch").Bits(0), sums.back().span());
+  }
+  // All are under way before one is waited for.
+  std::vector<double> sketches;
+  for (DeviceVector<double>& of_player : sums) {
+    const auto sketch =
+        queue.ToHost(of_player.span().subspan(0, kSketchBuckets));
+    sketches.insert(sketches.end(), sketch.begin(), sketch.end());
   }
   return sketches;
 }

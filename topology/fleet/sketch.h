@@ -1,10 +1,10 @@
 // A few hundred numbers that keep the distances between long vectors.
 //
-// Count-sketch (Charikar, Chen, Farach-Colton, ICALP 2002): every coordinate
-// is added to one bucket with one sign, both from the seed.  It is linear, so
-// the sketch of a difference is the difference of the sketches, and E of its
-// squared norm is the squared norm, with a relative standard deviation of at
-// most sqrt(2 / kSketchBuckets), 9 %.  Knows nothing of who sends it where.
+// The count-sketch of kernels.h: every coordinate is added to one bucket with
+// one sign, both from the seed.  It is linear, so the sketch of a difference is
+// the difference of the sketches, and E of its squared norm is the squared
+// norm, with a relative standard deviation of at most sqrt(2 / kSketchBuckets),
+// 9 %. Knows nothing of who sends it where.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_SKETCH_H_
 #define GOSSAMER_TOPOLOGY_FLEET_SKETCH_H_
@@ -14,15 +14,15 @@
 #include <vector>
 
 #include "algorithms/base/parameter_layout.h"
+#include "algorithms/kernels/device_queue.h"
 
 namespace gossamer {
 
-inline constexpr int kSketchBuckets = 256;
-
-// kSketchBuckets sums.  Two sketches compare only if their seeds are the same.
-std::vector<double> CountSketch(std::span<const float> x, uint64_t seed);
-// The sketch of each player's parameters, one after the other.
-std::vector<double> SketchPlayers(std::span<const float> x,
+// kSketchBuckets sums of each player's parameters, one player after the other;
+// x lies where the queue works, and the call waits for it.  Two sketches
+// compare only if their seeds are the same.
+std::vector<double> SketchPlayers(const DeviceQueue& queue,
+                                  DeviceSpan<const float> x,
                                   const ParameterLayout& layout, uint64_t seed);
 
 // 1/M sum_i ||x_i - mean||^2 of each player of M sketched vectors, estimated.

@@ -151,6 +151,44 @@ inline void SquaredNorm(DeviceStream* stream, Read x, DeviceSpan<double> sums) {
   Launch(AddPairwise, stream, 1, chunks, sums.data);
 }
 
+// A block takes a part, and each of its threads a bucket, to which one value of
+// every row belongs.
+__global__ void SketchParts(size_t n, const float* x, uint64_t key,
+                            double* sums) {
+  static_assert(kThreads == kSketchBuckets);
+  const size_t rows = (n + kSketchBuckets - 1) / kSketchBuckets;
+  for (size_t part = blockIdx.x; part * kSketchRows < rows; part += gridDim.x) {
+    const size_t first = part * kSketchRows;
+    const size_t end = first + kSketchRows < rows ? first + kSketchRows : rows;
+    double sum = 0;
+    for (size_t r = first; r < end; ++r) {
+      const auto row = static_cast<uint32_t>(r);
+      const uint32_t column =
+          (threadIdx.x - SketchTurn(key, row)) % uint32_t{kSketchBuckets};
+      const size_t i = r * kSketchBuckets + column;
+      if (i >= n) continue;
+      const uint32_t signs = SketchSigns(key, row, column / 32);
+      sum += Signed(signs >> column % 32 & 1, x[i]);
+    }
+    sums[part * kSketchBuckets + threadIdx.x] = sum;
+  }
+}
+// One block: the parts are added in order.
+__global__ void AddSketchParts(size_t parts, double* sums) {
+  double sum = 0;
+  for (size_t part = 0; part < parts; ++part) {
+    sum += sums[part * kSketchBuckets + threadIdx.x];
+  }
+  sums[threadIdx.x] = sum;
+}
+inline void Sketch(DeviceStream* stream, Read x, uint64_t key,
+                   DeviceSpan<double> sums) {
+  constexpr size_t kPart = kSketchBuckets * kSketchRows;
+  const size_t parts = (x.size + kPart - 1) / kPart;
+  Launch(SketchParts, stream, parts * kThreads, x.size, x.data, key, sums.data);
+  Launch(AddSketchParts, stream, 1, parts, sums.data);
+}
+
 // A thread takes a column: rows are added in order.
 __global__ void ColumnSums(size_t rows, size_t columns, const float* matrix,
                            const float* u, float* v) {

@@ -26,6 +26,7 @@ const DeviceKernels& CudaKernels() {
       .clip = cuda::Clip,
       .all_within = cuda::AllWithin,
       .squared_norm = cuda::SquaredNorm,
+      .sketch = cuda::Sketch,
       .transposed_product = cuda::TransposedProduct,
       .product = cuda::Product,
       .add_outer = cuda::AddOuter,

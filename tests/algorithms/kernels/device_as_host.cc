@@ -134,6 +134,12 @@ double SquaredNorm(Read x) {
                                OnDevice(std::span(sums)));
   return sums[0];
 }
+void Sketch(Read x, uint64_t key, std::span<double> sums) {
+  std::vector<double> all(SketchSumsOf(x.size()), -1.0);
+  target.kernels->sketch(target.stream, OnDevice(x), key,
+                         OnDevice(std::span(all)));
+  std::copy_n(all.begin(), sums.size(), sums.begin());
+}
 void TransposedProduct(Read matrix, Read u, Write v) {
   RunOn(
       [](auto&&... s) {
@@ -260,6 +266,7 @@ const Kernels& DeviceAsHost(const DeviceKernels& kernels,
       .oadam = OAdam,
       .all_within = AllWithin,
       .squared_norm = SquaredNorm,
+      .sketch = Sketch,
       .transposed_product = TransposedProduct,
       .product = Product,
       .add_outer = AddOuter,

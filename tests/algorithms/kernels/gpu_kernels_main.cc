@@ -77,6 +77,7 @@ std::vector<Row> Measure(size_t n) {
     Check(CudaCalls().copy(nullptr, span.data, values.data(), 4 * n));
   }
   const auto sums = Allocate<double>(NormSumsOf(n));
+  const auto buckets = Allocate<double>(SketchSumsOf(n));
   const auto flag = Allocate<uint32_t>(1);
   const double four = 4.0 * static_cast<double>(n);
   std::vector<Row> rows;
@@ -104,6 +105,7 @@ std::vector<Row> Measure(size_t n) {
   measure("all_within", four,
           [&] { k.all_within(nullptr, 1e30f, a[0], flag.data); });
   measure("squared_norm", four, [&] { k.squared_norm(nullptr, a[0], sums); });
+  measure("sketch", four, [&] { k.sketch(nullptr, a[0], 7, buckets); });
   const size_t rows_of_matrix = std::min<size_t>(512, n);
   const size_t columns = n / rows_of_matrix;
   const auto matrix = a[0].subspan(0, rows_of_matrix * columns);

@@ -433,6 +433,32 @@ TEST_P(KernelsTest, SquaredNormHasOneOrderOfSummation) {
   EXPECT_TRUE(std::isfinite(tested().squared_norm(huge)));
 }
 
+TEST_P(KernelsTest, SketchesHaveOneOrderOfSummation) {
+  constexpr size_t kPart = kSketchBuckets * kSketchRows;
+  std::vector<size_t> counts = sizes();
+  counts.insert(counts.end(), {0, 257, 2 * kPart + 300});
+  for (const size_t n : counts) {
+    SCOPED_TRACE(n);
+    const auto x = Gaussian("x", n);
+    const auto run = [&](const Kernels& k) {
+      std::vector<double> sums(kSketchBuckets, 1.0);
+      k.sketch(x, kKey, sums);
+      return sums;
+    };
+    const auto got = run(tested());
+    EXPECT_EQ(got, run(reference()));
+    std::vector<double> exact(kSketchBuckets);
+    for (size_t i = 0; i < n; ++i) {
+      const auto row = static_cast<uint32_t>(i / kSketchBuckets);
+      const uint32_t column = i % kSketchBuckets;
+      const bool minus = SketchSigns(kKey, row, column / 32) >> column % 32 & 1;
+      exact[(column + SketchTurn(kKey, row)) % kSketchBuckets] +=
+          minus ? -x[i] : x[i];
+    }
+    EXPECT_THAT(got, testing::Pointwise(testing::DoubleNear(1e-9), exact));
+  }
+}
+
 // The stored scale is rounded to 8 bits, which hides the order of a sum unless
 // it decides at the edge between two scales.
 TEST_P(KernelsTest, SumsOfABlockHaveOneOrder) {

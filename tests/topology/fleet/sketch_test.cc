@@ -18,6 +18,14 @@ std::vector<float> Gaussian(size_t n, uint64_t seed) {
   return x;
 }
 
+// Of one player.
+std::vector<double> Sketch(const std::vector<float>& x, uint64_t seed) {
+  const auto size = static_cast<int64_t>(x.size());
+  const ParameterLayout layout({{"x", Player::kGenerator, {size}, {}}},
+                               {"one"});
+  return SketchPlayers(DeviceQueue::Host(), x, layout, seed);
+}
+
 double SquaredNorm(const std::vector<double>& v) {
   double sum = 0;
   for (double x : v) sum += x * x;
@@ -32,7 +40,7 @@ TEST(SketchTest, EstimatesSquaredNormsWithinNinePercentRms) {
   double bias = 0;
   double squares = 0;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    const double error = SquaredNorm(CountSketch(x, seed)) / truth - 1;
+    const double error = SquaredNorm(Sketch(x, seed)) / truth - 1;
     bias += error;
     squares += error * error;
   }
@@ -47,20 +55,22 @@ TEST(SketchTest, OneCoordinateIsKeptExactly) {
   for (size_t at : {0, 1, 2, 3, 4, 5, 6}) {
     std::vector<float> x(7);
     x[at] = -3;
-    EXPECT_EQ(SquaredNorm(CountSketch(x, 9)), 9) << at;
+    EXPECT_EQ(SquaredNorm(Sketch(x, 9)), 9) << at;
   }
 }
 
 TEST(SketchTest, BucketsAndSignsAreUniform) {
-  constexpr size_t kCoordinates = 1 << 14;
+  // A row's values meet in no bucket, so one of each row is looked at.
+  constexpr size_t kRows = 1024;
   std::vector<int> count(kSketchBuckets);
   int positive = 0;
-  std::vector<float> x(kCoordinates);
-  for (size_t i = 0; i < kCoordinates; i += 16) {
+  std::vector<float> x(kRows * kSketchBuckets);
+  for (size_t row = 0; row < kRows; ++row) {
+    const size_t i = row * kSketchBuckets + row * 7 % kSketchBuckets;
     x[i] = 1;
-    const std::vector<double> s = CountSketch(x, 4);
+    const std::vector<double> s = Sketch(x, 4);
     x[i] = 0;
-    for (int b = 0; b < kSketchBuckets; ++b) {
+    for (size_t b = 0; b < kSketchBuckets; ++b) {
       count[b] += s[b] != 0;
       positive += s[b] > 0;
     }
@@ -76,10 +86,10 @@ TEST(SketchTest, IsLinear) {
   const std::vector<float> b = Gaussian(1000, 2);
   std::vector<float> difference(1000);
   for (size_t i = 0; i < a.size(); ++i) difference[i] = a[i] - b[i];
-  const auto sa = CountSketch(a, 3);
-  const auto sb = CountSketch(b, 3);
-  const auto sd = CountSketch(difference, 3);
-  for (int i = 0; i < kSketchBuckets; ++i) {
+  const auto sa = Sketch(a, 3);
+  const auto sb = Sketch(b, 3);
+  const auto sd = Sketch(difference, 3);
+  for (size_t i = 0; i < kSketchBuckets; ++i) {
     EXPECT_NEAR(sd[i], sa[i] - sb[i], 1e-4);
   }
 }
@@ -104,7 +114,7 @@ TEST(SketchTest, ConsensusDistanceOfPeersAroundAMean) {
     }
   }
   std::vector<std::vector<double>> sketches;
-  for (const auto& v : x) sketches.push_back(CountSketch(v, 7));
+  for (const auto& v : x) sketches.push_back(Sketch(v, 7));
   ASSERT_EQ(ConsensusDistances(sketches).size(), 1u);
   EXPECT_NEAR(ConsensusDistances(sketches)[0] / truth, 1, 0.25);
   EXPECT_TRUE(ConsensusDistances({}).empty());
@@ -119,12 +129,12 @@ TEST(SketchTest, PlayersAreSketchedApart) {
       {"student", "fake score", "discriminator"});
   std::vector<std::vector<double>> sketches;
   std::vector<float> x = Gaussian(layout.size(), 1);
-  sketches.push_back(SketchPlayers(x, layout, 5));
+  sketches.push_back(SketchPlayers(DeviceQueue::Host(), x, layout, 5));
   ASSERT_EQ(sketches[0].size(), 3u * kSketchBuckets);
   // Two values of the fake score differ by 6 and the rest is alike.
   x[500] += 6;
   x[569] -= 6;
-  sketches.push_back(SketchPlayers(x, layout, 5));
+  sketches.push_back(SketchPlayers(DeviceQueue::Host(), x, layout, 5));
   const std::vector<double> apart = ConsensusDistances(sketches);
   ASSERT_EQ(apart.size(), 3u);
   EXPECT_EQ(apart[0], 0);
