@@ -18,11 +18,10 @@ constexpr size_t kTransitsToChoose = 8;
 // Payloads before a wider format is tried; twice as many after each time that
 // it had to be taken back.
 constexpr size_t kTransitsToWiden = 16, kMostTransitsToWiden = 1024;
-// Two payloads of which each took twice a round, and longer than the start of a
-// connection explains, are enough to narrow: more of them would take minutes.
-// Behind the first payload the start explains nothing, and two that take longer
-// than a round, which no format may, are enough: the overlap is chosen after
-// five rounds, and for formats that stay.
+// Two payloads in a row of which each took twice a round are enough to narrow:
+// more of them would take minutes, or the overlap would be chosen, after five
+// rounds, for a format that does not stay.  The first payloads must also take
+// longer than the start of a connection explains.
 constexpr absl::Duration kSlowStart = absl::Milliseconds(1500);
 constexpr size_t kBehindStart = 3;
 // The quantile of the rates seen that counts.  A receiver that is late to look
@@ -49,9 +48,10 @@ std::optional<WireFormat> FormatChooser::Choose(const Codec& codec,
                                                 absl::Duration busy) {
   const std::span<const WireFormat> choices = codec.choices();
   if (choices.empty() || busy <= absl::ZeroDuration()) return std::nullopt;
+  const absl::Duration explained =
+      recorded_ < kBehindStart ? kSlowStart : absl::ZeroDuration();
   const bool hopeless =
-      std::min(last_, before_last_) >
-      (recorded_ < kBehindStart ? std::max(2 * busy, kSlowStart) : busy);
+      std::min(last_, before_last_) > std::max(2 * busy, explained);
   if (bytes_per_second_.size() < kTransitsToChoose && !hopeless) return chosen_;
   const double bytes =
       absl::ToDoubleSeconds(busy) * bytes_per_second_.Quantile(kQuantile);

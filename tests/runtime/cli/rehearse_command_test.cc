@@ -195,6 +195,31 @@ TEST_F(Rehearse, AutoHasSettledByRoundTwenty) {
   }
 }
 
+// The far edge of a host takes its share of the uplink and no more: the near
+// ones get theirs, and no round waits for either.
+TEST_F(Rehearse, AFarEdgeDoesNotStarveANearOne) {
+  Write("far.textproto",
+        "name: \"far\" uplink: \"12mbit\" link { rtt: \"1ms\" }\n"
+        "link { a: \"host-0\" b: \"host-1\" rtt: \"300ms\" }");
+  Summary(
+      "--set rounds=100 --set mixing.codec=auto --step-time 100ms "
+      "--set mixing.overlap_steps=auto "
+      "--set game.synthetic.parameters=200000");
+  for (const std::string peer : {"peer-1", "peer-2", "peer-3", "peer-4"}) {
+    std::istringstream rounds(
+        ReadAll(folder_.path() + "/runs/r/" + peer + "/metrics.jsonl"));
+    double waiting = 0, computing = 0;
+    for (std::string line; std::getline(rounds, line);) {
+      const auto round = ordered_json::parse(line);
+      if (round["round"] <= 20) continue;
+      waiting += round["seconds_waiting"].get<double>();
+      computing += round["seconds_computing"].get<double>();
+    }
+    EXPECT_GT(computing, 7) << peer;
+    EXPECT_LT(waiting, 0.01 * computing) << peer;
+  }
+}
+
 TEST_F(Rehearse, TheSameAgainIsTheSame) {
   const auto left = [this] {
     Summary("--set mixing.graph=permuted-ring");

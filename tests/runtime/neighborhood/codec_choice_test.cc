@@ -101,7 +101,7 @@ TEST(CodecChoiceTest, TwoPayloadsOfManyRoundsAreEnoughToNarrow) {
 }
 
 // The first one may be slow because its connection begins.
-TEST(CodecChoiceTest, ThreePayloadsLongerThanARoundAreEnoughToNarrow) {
+TEST(CodecChoiceTest, ThreePayloadsOfTwoRoundsAreEnoughToNarrow) {
   const ParameterLayout layout(
       {{"g", Player::kGenerator, {kParameters, 1}, {}}});
   const auto codec = *Codec::Create("auto", layout);
@@ -115,9 +115,9 @@ TEST(CodecChoiceTest, ThreePayloadsLongerThanARoundAreEnoughToNarrow) {
     }
     return chosen;
   };
-  EXPECT_EQ(after_three(absl::Milliseconds(210)), WireFormat::kLm2);
+  EXPECT_EQ(after_three(absl::Milliseconds(410)), WireFormat::kSign);
   EXPECT_EQ(after_three(absl::Milliseconds(1500)), WireFormat::kSign);
-  EXPECT_EQ(after_three(absl::Milliseconds(190)), std::nullopt);
+  EXPECT_EQ(after_three(absl::Milliseconds(390)), std::nullopt);
 }
 
 TEST(CodecChoiceTest, AFastMomentIsNoFastLink) {
@@ -173,6 +173,32 @@ TEST(CodecChoiceTest, ASlowLinkNoLongerHoldsUpRounds) {
   const std::vector<RoundMetrics>& rounds = fleet.recorder(0).rounds;
   EXPECT_GT(rounds[1].seconds_waiting, 0.005);
   EXPECT_EQ(rounds.back().seconds_waiting, 0);
+}
+
+TEST(CodecChoiceTest, ALinkThatBecomesSlowIsFollowedWithinTwentyRounds) {
+  SimFleet fleet(Fleet());
+  fleet.Start();
+  while (fleet.peer(0).round() < 60) fleet.loop().RunFor(absl::Milliseconds(1));
+  const uint64_t changed = fleet.peer(0).round();
+  for (int a = 0; a < 4; ++a) {
+    for (int b = 0; b < 4; ++b) {
+      if (a == b) continue;
+      fleet.network().SetLink(
+          SimFleet::IdOf(a), SimFleet::IdOf(b),
+          {.latency = absl::Milliseconds(1), .bytes_per_second = RateFor(3.6)});
+    }
+  }
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+  EXPECT_EQ(FormatTo(fleet, 0, 1), WireFormat::kLm2);
+  double before = 0;
+  for (const RoundMetrics& round : fleet.recorder(0).rounds) {
+    if (round.round < changed || round.round >= changed + 20) {
+      EXPECT_EQ(round.seconds_waiting, 0) << round.round << " " << changed;
+    } else {
+      before += round.seconds_waiting;
+    }
+  }
+  EXPECT_GT(before, 0.005);
 }
 
 TEST(CodecChoiceTest, WishesOfOtherKindsAreIgnored) {
