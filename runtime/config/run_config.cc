@@ -42,6 +42,33 @@ RunConfig Shared(RunConfig config) {
   return config;
 }
 
+void AppendLines(const google::protobuf::Message& message,
+                 const std::string& prefix, std::string& lines) {
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  reflection.ListFields(message, &fields);
+  for (const google::protobuf::FieldDescriptor* field : fields) {
+    const std::string key = absl::StrCat(prefix, field->name());
+    const int count =
+        field->is_repeated() ? reflection.FieldSize(message, field) : 1;
+    for (int i = 0; i < count; ++i) {
+      const int index = field->is_repeated() ? i : -1;
+      if (field->cpp_type() ==
+          google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE) {
+        AppendLines(field->is_repeated()
+                        ? reflection.GetRepeatedMessage(message, field, i)
+                        : reflection.GetMessage(message, field),
+                    absl::StrCat(key, "."), lines);
+        continue;
+      }
+      std::string value;
+      google::protobuf::TextFormat::PrintFieldValueToString(message, field,
+                                                            index, &value);
+      absl::StrAppend(&lines, key, ": ", value, "\n");
+    }
+  }
+}
+
 absl::Status Join(const std::vector<Problem>& problems,
                   const FieldOrigins& origins) {
   if (problems.empty()) return absl::OkStatus();
@@ -186,6 +213,12 @@ absl::StatusOr<RunConfig> LoadRunConfig(
 
 uint64_t ConfigurationHash(const RunConfig& config) {
   return RngKey(0).Fold(ToTextProto(Shared(config))).Bits(0);
+}
+
+std::string ConfigurationLines(const RunConfig& config) {
+  std::string lines;
+  AppendLines(Shared(config), "", lines);
+  return lines;
 }
 
 std::string ConfigurationDifference(const RunConfig& before,

@@ -211,7 +211,9 @@ void TopologyClient::SendRegister() {
   }
   request.set_first_values(options_.first_values);
   request.set_configuration_hash(options_.configuration_hash);
-  request.set_auto_overlap(options_.auto_overlap);
+  if (options_.configuration.size() <= kMaxConfigurationBytes) {
+    request.set_configuration(options_.configuration);
+  }
   for (uint64_t round : options_.checkpoint_rounds) {
     request.add_checkpoint_rounds(round);
   }

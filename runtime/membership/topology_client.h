@@ -56,7 +56,8 @@ struct TopologyClientOptions {
   std::string layout = {};    // ParameterLayout::Text()
   uint64_t first_values = 0;  // Registration::first_values
   uint64_t configuration_hash = 0;
-  bool auto_overlap = false;  // Registration::auto_overlap
+  std::string configuration = {};  // Registration::configuration
+  bool auto_overlap = false;       // it takes the overlap that views state
   std::vector<uint64_t> checkpoint_rounds;
   int max_request_bytes = kRequestBytes;  // MaxRequestBytes of the run
   // The view that the process before this one was told last, to go on by if the

@@ -99,6 +99,16 @@ void AddFlags(Command& program, Flags& f) {
                     "end when every peer has trained to the end");
 }
 
+// The keys that FleetOptionsOf and MakeFleetOptions read, but the run's name.
+std::vector<std::string> KeysOfFleetOptions() {
+  return {"algorithm",     "mixing.clip_radius",
+          "mixing.degree", "mixing.edge_probability",
+          "mixing.edges",  "mixing.gamma",
+          "mixing.graph",  "mixing.overlap_steps",
+          "mixing.sites",  "mixing.variance_budget",
+          "peers",         "seed"};
+}
+
 absl::StatusOr<FleetOptions> MakeFleetOptions(const Flags& f) {
   GOSSAMER_ASSIGN_OR_RETURN(const RunConfig config,
                             f.config.empty()
@@ -113,8 +123,13 @@ absl::StatusOr<FleetOptions> MakeFleetOptions(const Flags& f) {
   fleet.heartbeat = absl::Seconds(f.heartbeat);
   fleet.lease = absl::Seconds(f.lease);
   // Peers must have this very configuration; without a file they must have the
-  // same one among themselves.
-  if (!f.config.empty()) fleet.configuration_hash = ConfigurationHash(config);
+  // same one among themselves, and of it what the service decides by.
+  fleet.configuration = ConfigurationLines(config);
+  if (f.config.empty()) {
+    fleet.decides = KeysOfFleetOptions();
+  } else {
+    fleet.configuration_hash = ConfigurationHash(config);
+  }
   return fleet;
 }
 

@@ -136,6 +136,7 @@ absl::Status RehearsedPeer::Compose(SimNetwork& network,
   client.address = absl::StrCat("rank ", options_.rank);
   client.layout_fingerprint = layout.fingerprint();
   client.configuration_hash = ConfigurationHash(config);
+  client.configuration = ConfigurationLines(config);
   client.auto_overlap = config.mixing().overlap_steps() == kAutoOverlap;
   client.read_view = options_.read_view;
   client_ = std::make_unique<TopologyClient>(

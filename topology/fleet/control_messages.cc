@@ -71,7 +71,7 @@ Registration RegistrationOf(const wire::RegisterRequest& request) {
   r.layout = request.layout();
   r.first_values = request.first_values();
   r.configuration_hash = request.configuration_hash();
-  r.auto_overlap = request.auto_overlap();
+  r.configuration = request.configuration();
   r.checkpoint_rounds.assign(request.checkpoint_rounds().begin(),
                              request.checkpoint_rounds().end());
   r.has_parameters = request.has_parameters();

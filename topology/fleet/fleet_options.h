@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "topology/mixing_schedule.h"
@@ -25,6 +26,11 @@ struct FleetOptions {
   int overlap_steps = 1;  // or kAutoOverlap: chosen from what peers measure
   // 0: that of the first peer, which the others must share.
   uint64_t configuration_hash = 0;
+  // The lines of Registration::configuration that the service was started with,
+  // and the keys of those that peers must have, too, though the hash is 0: the
+  // service decides by them.
+  std::string configuration = {};
+  std::vector<std::string> decides = {};
   // Least spectral gap (of a random schedule: Contraction::gap).
   double min_gap = 0;
   // Others that every peer mixes with, over all rounds (FewestPartners).

@@ -142,7 +142,8 @@ struct Registration {
   std::string layout = {};    // ParameterLayout::Text(); may be empty
   uint64_t first_values = 0;  // a hash of the parameters as it begins; or 0
   uint64_t configuration_hash = 0;
-  bool auto_overlap = false;  // it takes the overlap that views state
+  // "key: value" a line, of all that the hash is of; may be empty.
+  std::string configuration = {};
   std::vector<uint64_t> checkpoint_rounds;
   bool has_parameters = false;  // it was a member and goes on as it is
   bool trains = false;          // by a view that this service has forgotten

@@ -22,6 +22,8 @@ inline constexpr int kRequestBytes = 64 << 10;
 inline constexpr int kMaxAnswerBytes = 16 << 20;
 // The text of a layout that a registration takes along.
 inline constexpr size_t kMaxLayoutBytes = kRequestBytes / 2;
+// And that of a configuration.
+inline constexpr size_t kMaxConfigurationBytes = kRequestBytes / 4;
 // The size of an answer in a fleet that may grow to so many peers: a view or a
 // status of all, with the longest addresses, and a list of all edges that they
 // can have.

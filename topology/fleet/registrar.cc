@@ -1,14 +1,63 @@
 #include "topology/fleet/registrar.h"
 
 #include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "algorithms/base/parameter_layout.h"
 #include "topology/fleet/protocol.h"
 
 namespace gossamer {
+namespace {
+
+// "key: value" of a configuration by the key.  A key that has several values
+// has them in their order; one that is missing is an empty text.
+std::map<absl::string_view, std::string> ByKey(
+    absl::string_view configuration) {
+  std::map<absl::string_view, std::string> lines;
+  for (const absl::string_view line :
+       absl::StrSplit(configuration, '\n', absl::SkipEmpty())) {
+    std::string& values = lines[line.substr(0, line.find(':'))];
+    absl::StrAppend(&values, values.empty() ? "" : ", ", line);
+  }
+  return lines;
+}
+
+// What two configurations have for the first key in which they differ, of
+// `keys` if there are any.
+struct Difference {
+  std::string own, others;
+};
+std::optional<Difference> FirstDifference(
+    absl::string_view own, absl::string_view others,
+    const std::vector<std::string>& keys = {}) {
+  const auto a = ByKey(own), b = ByKey(others);
+  const auto text = [](const auto& lines, absl::string_view key) {
+    const auto it = lines.find(key);
+    return it == lines.end() ? absl::StrCat(key, ": \"\"") : it->second;
+  };
+  std::set<absl::string_view> all(keys.begin(), keys.end());
+  if (keys.empty()) {
+    for (const auto* lines : {&a, &b}) {
+      for (const auto& [key, values] : *lines) all.insert(key);
+    }
+  }
+  for (const absl::string_view key : all) {
+    const std::string ours = text(a, key), theirs = text(b, key);
+    if (ours != theirs) return Difference{ours, theirs};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 absl::Status Registrar::Check(const Registration& r, bool first) const {
   // The version first: the other fields of another release may mean something
@@ -46,18 +95,31 @@ absl::Status Registrar::Check(const Registration& r, bool first) const {
   const uint64_t configuration =
       first ? options_.configuration_hash : roster_.configuration_hash();
   if (configuration != 0 && r.configuration_hash != configuration) {
+    std::string difference;
+    const std::string& run =
+        first ? options_.configuration : roster_.configuration();
+    if (!r.configuration.empty() && !run.empty()) {
+      if (const auto d = FirstDifference(r.configuration, run)) {
+        difference =
+            absl::StrCat(": the peer has ", d->own, ", the run ", d->others);
+      }
+    }
     return absl::FailedPreconditionError(absl::StrFormat(
-        "the peer's configuration %016x is not the run's %016x; start all "
+        "the peer's configuration %016x is not the run's %016x%s; start all "
         "peers from the same configuration file",
-        r.configuration_hash, configuration));
+        r.configuration_hash, configuration, difference));
   }
-  // Without the run's configuration a service does not know what it has to
-  // choose; peers would wait for its choice for ever.
-  if (r.auto_overlap && options_.overlap_steps != kAutoOverlap) {
-    return absl::FailedPreconditionError(
-        "the peer's mixing.overlap_steps is auto, and this service does not "
-        "choose it: start the service with the run's --config, or with --set "
-        "mixing.overlap_steps=auto");
+  // Without the run's file a service would decide by values that no peer has
+  // asked for.
+  if (!options_.decides.empty() && !r.configuration.empty()) {
+    if (const auto d = FirstDifference(r.configuration, options_.configuration,
+                                       options_.decides)) {
+      return absl::FailedPreconditionError(absl::StrFormat(
+          "the peer has %s, and this service, which decides it, %s: start the "
+          "service with the run's --config, or with --set '%s'",
+          d->own, d->others,
+          absl::StrReplaceAll(d->own, {{": ", "="}, {"\"", ""}})));
+    }
   }
   if (!first && r.layout_fingerprint != roster_.layout_fingerprint()) {
     std::string difference;

@@ -90,6 +90,7 @@ void Roster::TakeRunOf(const Registration& r) {
   record_.configuration_hash = r.configuration_hash;
   record_.layout_fingerprint = r.layout_fingerprint;
   layout_ = r.layout;
+  configuration_ = r.configuration;
   first_values_ = r.first_values;
 }
 

@@ -50,8 +50,9 @@ class Roster {
   uint64_t configuration_hash() const { return record_.configuration_hash; }
   uint64_t layout_fingerprint() const { return record_.layout_fingerprint; }
   // Of the peer that the run is of, if this incarnation of the service has
-  // heard of it: Registration::layout and first_values.
+  // heard of it: those of its Registration.
   const std::string& layout() const { return layout_; }
+  const std::string& configuration() const { return configuration_; }
   uint64_t first_values() const { return first_values_; }
   // All peers of the run are configured as this one.
   void TakeRunOf(const Registration& r);
@@ -104,7 +105,7 @@ class Roster {
   uint64_t version_ = 1;
   // Only messages depend on the first, and only the beginning on the second, so
   // neither is in the record.
-  std::string layout_;
+  std::string layout_, configuration_;
   uint64_t first_values_ = 0;
 };
 

@@ -681,6 +681,22 @@ TEST(ConfigurationHash, IsOfWhatPeersShare) {
   EXPECT_NE(hash, ConfigurationHash(Parse("step { beta1: 0.4 }")));
 }
 
+TEST(ConfigurationLines, AreTheValuesThatTheHashIsOf) {
+  const std::string lines = ConfigurationLines(
+      Parse("name: \"other\" seed: 2 mixing { overlap_steps: auto } "
+            "game { gan { data { classes: \"cat\" classes: \"dog\" } } }"));
+  EXPECT_THAT(lines, AllOf(HasSubstr("seed: 2\n"),
+                           HasSubstr("mixing.graph: \"ring\"\n"),
+                           HasSubstr("mixing.overlap_steps: auto\n"),
+                           HasSubstr("game.gan.data.classes: \"cat\"\n"
+                                     "game.gan.data.classes: \"dog\"\n")));
+  EXPECT_THAT(lines, testing::Not(HasSubstr("name: \"other\"")));
+  EXPECT_EQ(lines, ConfigurationLines(Parse(
+                       "seed: 2 mixing { graph: \"ring\" overlap_steps: auto } "
+                       "game { gan { data { classes: [\"cat\", \"dog\"] } } } "
+                       "transport: \"grpc\"")));
+}
+
 TEST(Nearest, IsNearOrNothing) {
   const std::vector<std::string_view> known = {"ring", "torus", "complete"};
   EXPECT_EQ(Nearest("rign", known), "ring");

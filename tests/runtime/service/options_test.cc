@@ -31,6 +31,14 @@ TEST(OptionsTest, FlagsAlone) {
   EXPECT_EQ(fleet.schedule.graph, "torus");
   EXPECT_EQ(fleet.seed, 5);
   EXPECT_EQ(fleet.configuration_hash, 0);
+  // Peers must have what the service decides by; all else is theirs.
+  EXPECT_THAT(fleet.configuration, HasSubstr("mixing.graph: \"torus\"\n"));
+  for (const std::string& key : fleet.decides) {
+    // Texts that are empty by default have no line.
+    if (key == "mixing.edges" || key == "mixing.sites") continue;
+    EXPECT_THAT("\n" + fleet.configuration, HasSubstr("\n" + key + ": "));
+  }
+  EXPECT_THAT(fleet.decides, testing::Contains("mixing.overlap_steps"));
   EXPECT_EQ(line->options.listen, "127.0.0.1:7700");
   EXPECT_EQ(line->options.store.folder, "runs/r1/topology");
 }
@@ -45,6 +53,7 @@ TEST(OptionsTest, AConfigurationIsEnforcedWithWhatIsSetOverIt) {
   EXPECT_EQ(line->options.fleet.run_id, "quick");
   EXPECT_EQ(line->options.fleet.expected, 6);
   EXPECT_EQ(line->options.fleet.schedule.graph, "permuted-ring");
+  EXPECT_TRUE(line->options.fleet.decides.empty());
   const uint64_t six = line->options.fleet.configuration_hash;
   EXPECT_NE(six, 0);
   line = Parse({"--config", path, "--set", "peers=7"});

@@ -168,9 +168,6 @@ TEST_F(FleetTest, RefusesWhatDoesNotFitAndNamesBothSides) {
   EXPECT_THAT(Refusal(r), testing::AllOf(HasSubstr("0000000000000456"),
                                          HasSubstr("0000000000000def")));
   r = Peer(2, 2);
-  r.auto_overlap = true;
-  EXPECT_THAT(Refusal(r), HasSubstr("--set mixing.overlap_steps=auto"));
-  r = Peer(2, 2);
   r.versions = {9, 9};
   EXPECT_THAT(Refusal(r), HasSubstr("protocol 9"));
   r = Peer(2, 2);
@@ -178,6 +175,48 @@ TEST_F(FleetTest, RefusesWhatDoesNotFitAndNamesBothSides) {
   EXPECT_THAT(Refusal(r),
               testing::AllOf(HasSubstr("\"other\""), HasSubstr("\"run\"")));
   EXPECT_EQ(fleet_->registered(), 1);
+}
+
+TEST_F(FleetTest, NamesTheValueInWhichAConfigurationDiffers) {
+  Begin(3);
+  Registration r = Peer(1, 1);
+  r.configuration = "mixing.graph: \"ring\"\nseed: 1\n";
+  ASSERT_TRUE(fleet_->Register(r, now_).ok());
+  r = Peer(2, 2);
+  r.configuration_hash = 0x456;
+  r.configuration = "mixing.graph: \"ring\"\nseed: 2\nseed: 3\n";
+  EXPECT_THAT(Refusal(r),
+              HasSubstr("the peer has seed: 2, seed: 3, the run seed: 1;"));
+  r.configuration = "seed: 1\n";
+  EXPECT_THAT(Refusal(r), HasSubstr("the peer has mixing.graph: \"\", the run "
+                                    "mixing.graph: \"ring\""));
+}
+
+// A service that was started without the run's file must not decide otherwise
+// than the peers expect.
+TEST_F(FleetTest, AServiceWithoutTheFileHasThePeersValuesWhereItDecides) {
+  FleetOptions options = Options(2);
+  options.configuration =
+      "mixing.graph: \"ring\"\nmixing.overlap_steps: steps_1\nseed: 1\n";
+  options.decides = {"mixing.graph", "mixing.overlap_steps", "mixing.sites"};
+  fleet_ = *Fleet::Create(options, std::nullopt, now_);
+  Registration r = Peer(1, 1);
+  const std::string ring = "mixing.graph: \"ring\"\n";
+  const std::string steps = "mixing.overlap_steps: steps_1\n";
+  r.configuration = "mixing.graph: \"torus\"\n" + steps;
+  EXPECT_THAT(Refusal(r), HasSubstr("the peer has mixing.graph: \"torus\", and "
+                                    "this service, which decides it, "
+                                    "mixing.graph: \"ring\""));
+  r.configuration = ring + "mixing.overlap_steps: auto\n";
+  EXPECT_THAT(Refusal(r), HasSubstr("--set 'mixing.overlap_steps=auto'"));
+  r.configuration = ring + steps + "mixing.sites: \"a:1 b:2\"\n";
+  EXPECT_THAT(Refusal(r), HasSubstr("decides it, mixing.sites: \"\""));
+  EXPECT_EQ(fleet_->registered(), 0);
+  r.configuration = ring + steps + "seed: 7\n";
+  EXPECT_TRUE(fleet_->Register(r, now_).ok());
+  // A text that is too long for a request is not compared.
+  r = Peer(2, 2);
+  EXPECT_TRUE(fleet_->Register(r, now_).ok());
 }
 
 TEST_F(FleetTest, RefusesOneTooManyAndMalformedRequests) {
