@@ -13,23 +13,21 @@ namespace gossamer {
 
 class SignalEcho {
  public:
-  // A person who asks for more has read the answer to the first signal by then;
+  // A person who asks for more has read the answer to that signal by then;
   // a busy machine passes a signal on sooner.
   static constexpr absl::Duration kWithin = absl::Seconds(2);
 
-  // Returns whether `signal`, received at `now`, repeats the first one.  Called
-  // for every signal.
+  // Returns whether `signal`, received at `now`, repeats the last one that was
+  // no echo.  Called for every signal.
   bool Is(int signal, absl::Time now) {
-    if (first_ == 0) {
-      first_ = signal;
-      at_ = now;
-      return false;
-    }
-    return signal == first_ && now - at_ < kWithin;
+    if (signal == last_ && now - at_ < kWithin) return true;
+    last_ = signal;
+    at_ = now;
+    return false;
   }
 
  private:
-  int first_ = 0;
+  int last_ = 0;
   absl::Time at_;
 };
 

@@ -40,8 +40,9 @@ constexpr char kExamples[] = R"(Examples:
 Ctrl-C (SIGINT) asks the whole fleet to stop at a round that all agree on; every
 peer saves a checkpoint there. SIGTERM makes this peer leave within ten seconds
 (--leave-within): the others go on without it, unless they are sent one too or
-cannot. A second signal ends this peer at once; the same one again within two
-seconds is the first.
+cannot. A second SIGTERM ends that wait: this peer saves what it has and goes. Any
+other second signal, or a third, ends the process at once. The same signal again
+within two seconds is no second one.
 
 Exit status: 0 trained to the end or stopped in good order; 1 failed; 2 the
 command line or the configuration cannot be used.)";
@@ -59,22 +60,30 @@ sigset_t BlockSignals() {
 // Waits for signals on a thread of its own.
 void HandleSignals(PeerProcess* process, sigset_t signals) {
   std::thread([process, signals] {
-    int signal = 0;
+    SignalEcho echo;
     // A handler could do almost nothing safely; a thread that waits may post to
     // the loop.
-    sigwait(&signals, &signal);
-    SignalEcho echo;
-    echo.Is(signal, SteadyNow());
+    const auto next = [&] {
+      int signal = 0;
+      do {
+        sigwait(&signals, &signal);
+      } while (echo.Is(signal, SteadyNow()));
+      return signal;
+    };
+    int signal = next();
     if (signal == SIGTERM) {
       process->RequestLeave();
+      signal = next();
+      if (signal == SIGTERM) {
+        process->HastenLeave();
+        signal = next();
+      }
     } else {
       process->RequestStop();
+      signal = next();
     }
-    do {
-      sigwait(&signals, &signal);
-    } while (echo.Is(signal, SteadyNow()));
-    // The second signal ends the process without its destructors, which may
-    // wait for the very work that hangs.
+    // The process ends without its destructors, which may wait for the very
+    // work that hangs.
     _exit(128 + signal);
   }).detach();
 }

@@ -119,10 +119,7 @@ void PeerProcess::RequestStop() {
 
 void PeerProcess::RequestLeave() {
   loop_.Post([this] {
-    leave_by_ =
-        std::min(leave_by_, loop_.Now() + absl::Seconds(options_.leave_within) -
-                                kLastReport);
-    registration_.EndUnlessRegistered();
+    LeaveBy(loop_.Now() + absl::Seconds(options_.leave_within) - kLastReport);
     if (!peer_) return;
     reports_.Log(
         IsCentralized(options_.config)
@@ -130,8 +127,17 @@ void PeerProcess::RequestLeave() {
               "fleet agrees on a last round"
             : "leaving: the others go on without this peer from a round to "
               "come");
-    peer_->Leave(leave_by_);
   });
+}
+
+void PeerProcess::HastenLeave() {
+  loop_.Post([this] { LeaveBy(loop_.Now()); });
+}
+
+void PeerProcess::LeaveBy(absl::Time limit) {
+  leave_by_ = std::min(leave_by_, limit);
+  registration_.EndUnlessRegistered();
+  if (peer_) peer_->Leave(leave_by_);
 }
 
 // Makes everything that can fail without the network, before the first byte is
@@ -262,6 +268,7 @@ TopologyClientOptions PeerProcess::ClientOptions() const {
       MaxRequestBytes(static_cast<int>(options_.config.peers()));
   o.first_values = options_.first_values;
   o.configuration_hash = ConfigurationHash(options_.config);
+  o.configuration = ConfigurationLines(options_.config);
   o.auto_overlap = options_.config.mixing().overlap_steps() == kAutoOverlap;
   o.device = device_->place();
   o.address = options_.advertise;

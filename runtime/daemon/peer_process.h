@@ -83,12 +83,15 @@ class PeerProcess {
   // then; the fleet goes on unless it cannot be without this peer, or all
   // leave.  Any thread.
   void RequestLeave();
+  // Leaves as it is now.  Any thread.
+  void HastenLeave();
 
  private:
   Task<absl::Status> Main();
   Task<absl::Status> Register();
   Task<absl::Status> Train();
   Task<absl::Status> Finish();
+  void LeaveBy(absl::Time limit);
   absl::Status Prepare();
   absl::Status OpenDevice();
   // Makes game and local step of the id that the process has by now.

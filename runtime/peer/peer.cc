@@ -316,8 +316,10 @@ void Peer::ForgetIncarnation() {
 }
 
 void Peer::Leave(absl::Time limit) {
-  // A second signal does not move the limit of the first one.
-  if (lifecycle_.out_of_time() || leave_timer_ != EventLoop::TimerId{}) return;
+  // A second request does not put off the limit of the first one.
+  if (lifecycle_.out_of_time() || limit >= leave_by_) return;
+  leave_by_ = limit;
+  CancelLeave();
   if (spec_.centralized()) {
     parts_.membership->RequestStop();  // the others cannot go on without it
   } else {

@@ -94,7 +94,8 @@ class Peer {
 
   // Asks to leave in good order; of a centralized fleet, that all stop.  At
   // `limit`, or a second later if the fleet has agreed on a stop, this peer
-  // goes as it is, as if it had died after its last round.
+  // goes as it is, as if it had died after its last round.  An earlier limit
+  // takes the place of the one before.
   void Leave(absl::Time limit);
 
   // True after Run() if the fleet was stopped before its last round; if this
@@ -159,6 +160,7 @@ class Peer {
   Drain drain_;
   RoundLoop rounds_;
   EventLoop::TimerId leave_timer_{};
+  absl::Time leave_by_ = absl::InfiniteFuture();
 };
 
 }  // namespace gossamer

@@ -738,6 +738,19 @@ class ProcessTest(unittest.TestCase):
         fleet.processes[3].send_signal(signal.SIGINT)
         self.assertEqual(fleet.wait(3), [130], "another one is no echo")
 
+    def test_a_second_sigterm_hastens_a_leave(self):
+        fleet = self.fleet(rounds=1000000)
+        fleet.start("--leave-within", "600")
+        wait_for(lambda: fleet.round_of(1) > 50)
+        fleet.processes[2].send_signal(signal.SIGSTOP)  # so that no round ends
+        for passes in (2.1, 0):
+            self.assertIsNone(fleet.processes[1].poll())
+            fleet.processes[1].send_signal(signal.SIGTERM)
+            time.sleep(passes)
+        self.assertEqual(fleet.wait(1), [0])
+        self.assertEqual(fleet.told(1, "left_late"), 1)
+        self.assertEqual(fleet.told(1, "checkpoint"), 1)
+
     def test_a_peer_leaves_though_the_service_is_gone(self):
         for algorithm in ("dp-oadam", "cp-oadam"):
             fleet = self.fleet(algorithm, algorithm=algorithm, rounds=1000000)
