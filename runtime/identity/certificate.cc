@@ -1,11 +1,15 @@
 #include "runtime/identity/certificate.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "algorithms/base/mutex.h"
 #include "algorithms/base/status_macros.h"
 #include "runtime/identity/openssl.h"
 
@@ -110,6 +114,37 @@ struct Trust::Impl {
   openssl::StorePtr store;
   openssl::CrlPtr crl;
   absl::Time until;  // when the authority's own days are over
+  absl::Time list_until = absl::InfiniteFuture();
+
+  // A certificate that has passed, as of that time.  A chain and a list do not
+  // change, so only days can end; and a check takes a hundred times as long as
+  // a look here.
+  struct Passed {
+    Certificate certificate;
+    absl::Time at;
+  };
+  // By the digest of the PEM.  None but those of the authority are in it.
+  static constexpr size_t kMostPassed = 1 << 15;
+  Mutex mu;
+  std::map<std::string, Passed> passed ABSL_GUARDED_BY(mu);
+
+  // Null: not yet, or its days have to be looked at.
+  std::optional<Certificate> Find(const std::string& digest, absl::Time now) {
+    MutexLock lock(&mu);
+    const auto it = passed.find(digest);
+    if (it == passed.end()) return std::nullopt;
+    const Certificate& found = it->second.certificate;
+    const absl::Time end = std::min({found.until, until, list_until});
+    if (now < it->second.at || now >= end) return std::nullopt;
+    return found;
+  }
+  void Keep(const std::string& digest, const Certificate& certificate,
+            absl::Time now) {
+    if (digest.empty()) return;
+    MutexLock lock(&mu);
+    if (passed.size() >= kMostPassed) passed.clear();
+    passed[digest] = {certificate, now};
+  }
 };
 
 Trust::Trust(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -149,6 +184,9 @@ absl::StatusOr<Trust> Trust::Create(absl::string_view authority,
     }
     // With a list the store refuses revoked certificates, and all once the list
     // has ended.
+    if (const ASN1_TIME* end = X509_CRL_get0_nextUpdate(impl->crl.get())) {
+      impl->list_until = openssl::ToTime(end);
+    }
     X509_STORE_set_flags(impl->store.get(), X509_V_FLAG_CRL_CHECK);
   }
   return Trust(std::move(impl));
@@ -159,6 +197,8 @@ absl::StatusOr<Certificate> Trust::Check(absl::string_view pem,
   const auto refuse = [](absl::string_view why) {
     return absl::UnauthenticatedError(why);
   };
+  const std::string digest = openssl::Sha256(pem);
+  if (auto passed = impl_->Find(digest, now)) return *std::move(passed);
   const absl::StatusOr<openssl::CertificatePtr> x509 = ReadPem(pem);
   if (!x509.ok()) return refuse(x509.status().message());
   const absl::StatusOr<Certificate> read = Read(x509->get());
@@ -180,7 +220,10 @@ absl::StatusOr<Certificate> Trust::Check(absl::string_view pem,
   const bool valid = X509_verify_cert(context.get()) == 1;
   ERR_clear_error();
   // From here on only the reason is looked for, in words that say what to do.
-  if (valid) return read;
+  if (valid) {
+    impl_->Keep(digest, *read, now);
+    return read;
+  }
   // All its certificates end with it, and its list of revoked ones.
   if (now > impl_->until) {
     return refuse(absl::StrCat(
