@@ -28,23 +28,19 @@ mixing {{ graph: "ring" codec: "{codec}" overlap_steps: {overlap} }}
 game {{ synthetic {{ parameters: 2258308 step_time: "{step}" pace: "sleep" }} }}
 evaluation {{ every: 0 }}
 """
-NETWORKS = {
-    "none": "link { }",
-    "cell": 'uplink: "100mbit"\nlink { rtt: "200ms" }',
-}
+LAB = pathlib.Path(__file__).resolve().parents[2] / "deploy/lab"
 
 
 def rate(options, network, codec="auto", overlap="auto"):
     """Rounds/s of the slowest peer from round 20 on."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        scenario, config = (pathlib.Path(folder) / name
-                            for name in ("scenario", "config"))
-        scenario.write_text(f'name: "uplink"\n{NETWORKS[network]}\n')
+        config = pathlib.Path(folder) / "config"
         config.write_text(CONFIG.format(
             rounds=options.rounds, step=options.step, codec=codec,
             overlap=overlap if overlap == "auto" else f"steps_{overlap}"))
         done = subprocess.run(
-            [os.path.abspath(options.gossamer), "lab", "--scenario", scenario,
+            [os.path.abspath(options.gossamer), "lab", "--scenario",
+             LAB / f"{network}.textproto",
              "--config", config, "--runs", folder, "--name", "uplink"],
             text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if done.returncode != 0:
@@ -62,11 +58,11 @@ def main():
                         metavar="CODEC,OVERLAP")
     options = parser.parse_args()
     result = {"step": options.step, "rounds": options.rounds}
-    result["without"] = round(rate(options, "none"), 3)
-    result["auto"] = round(rate(options, "cell"), 3)
+    result["without"] = round(rate(options, "no_network"), 3)
+    result["auto"] = round(rate(options, "shared_uplink"), 3)
     result["ratio"] = round(result["auto"] / result["without"], 3)
     for choice in options.fixed:
-        result[choice] = round(rate(options, "cell", *choice.split(",")), 3)
+        result[choice] = round(rate(options, "shared_uplink", *choice.split(",")), 3)
     print(json.dumps(result))
 
 

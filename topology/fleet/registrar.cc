@@ -31,7 +31,7 @@ std::map<absl::string_view, std::string> ByKey(
   return lines;
 }
 
-// What two configurations have for the first key in which they differ, of
+// The lines of two configurations for the first key in which they differ, of
 // `keys` if there are any.
 struct Difference {
   std::string own, others;
