@@ -90,7 +90,7 @@ Peer::Peer(PeerSpec spec, Parts parts)
              {.watched = [this] { return neighborhood_.Watched(); },
               .on_tick =
                   [this] {
-                    reporter_.ReportUnauthenticated(/*last=*/false);
+                    reporter_.ReportConnections(/*last=*/false);
                     sharing_.Tick();
                     // An answer that found a peer's queue full goes out though
                     // nothing else happens here: that peer may be waiting for

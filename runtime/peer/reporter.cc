@@ -36,17 +36,31 @@ void Reporter::Report(EventKind kind, const std::string& detail,
   sink_->OnEvent({loop_->Now(), state_->round(), kind, detail, times});
 }
 
-void Reporter::ReportUnauthenticated(bool last) {
-  const uint64_t refused = transport_->counters().strangers_refused;
-  const uint64_t news =
-      last ? unauthenticated_.Rest(refused) : unauthenticated_.Due(refused);
-  if (news == 0) return;
-  Report("strangers_refused",
-         absl::StrFormat("%d connections so far were hung up on: as many were "
-                         "open as may be that were not authenticated, or their "
-                         "host had flooded",
-                         refused),
-         news);
+void Reporter::ReportConnections(bool last) {
+  const TransportCounters counters = transport_->counters();
+  const auto news = [last](Throttle& throttle, uint64_t seen) {
+    return last ? throttle.Rest(seen) : throttle.Due(seen);
+  };
+  const uint64_t refused = counters.strangers_refused;
+  if (const uint64_t times = news(unauthenticated_, refused)) {
+    Report(
+        "strangers_refused",
+        absl::StrFormat("%d connections so far were hung up on: as many were "
+                        "open as may be that were not authenticated, or "
+                        "their host had flooded",
+                        refused),
+        times);
+  }
+  const uint64_t bbr = counters.chose_bbr;
+  if (const uint64_t times = news(congestion_, bbr)) {
+    Report(
+        "congestion_control",
+        absl::StrFormat("connections were given bbr instead of cubic %d "
+                        "times so far: they pause for long, or lose packets, "
+                        "again and again",
+                        bbr),
+        times);
+  }
 }
 
 void Reporter::ForgetTempo() {
@@ -102,7 +116,7 @@ void Reporter::EndRound(absl::Time started, Neighborhood& neighborhood,
   sink_->OnRound(metrics_);
   // The transport's threads count them; the loop reports them, here and at each
   // tick of the watch.
-  ReportUnauthenticated(/*last=*/false);
+  ReportConnections(/*last=*/false);
 
   TakeSketch();
   PeerReport report;

@@ -35,9 +35,10 @@ class Reporter {
 
   // An event of this round, which stands for so many `times`.
   void Report(EventKind kind, const std::string& detail, uint64_t times = 1);
-  // Connections of unauthenticated others that were refused; `last`: of all
-  // that have not been reported yet.
-  void ReportUnauthenticated(bool last);
+  // Connections of unauthenticated others that were refused, and those that
+  // were given another congestion control; `last`: of all that have not been
+  // reported yet.
+  void ReportConnections(bool last);
 
   // The metrics of the round under way, which its trainer fills in.
   RoundMetrics& metrics() { return metrics_; }
@@ -72,7 +73,7 @@ class Reporter {
   MetricsSink* const sink_;
   const Sketch take_sketch_;
   RoundMetrics metrics_;
-  Throttle unauthenticated_;
+  Throttle unauthenticated_, congestion_;
   absl::Duration round_length_;
   Recent busy_, exchanges_;  // seconds
   uint64_t exchanged_ = 0;   // rounds of this view with an exchange

@@ -164,7 +164,7 @@ Task<absl::Status> RoundLoop::Finish() {
     Task<bool> scored = parts_.evaluation->Finish();
     co_await scored.result();
   }
-  parts_.reporter->ReportUnauthenticated(/*last=*/true);
+  parts_.reporter->ReportConnections(/*last=*/true);
   if (lifecycle.left()) {
     parts_.reporter->Report(
         "left", absl::StrCat("before round ", parts_.state->round()));

@@ -82,6 +82,8 @@ struct TransportCounters {
   // Connections that were shut down before a byte was read, because too many
   // unauthenticated ones were open.
   uint64_t strangers_refused = 0;
+  // Times that a connection was given BBR for its pauses or losses.
+  uint64_t chose_bbr = 0;
 };
 
 // All calls are made on the loop.

@@ -698,6 +698,25 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(fleet.wait(1, 3, 4), [0, 0, 0])
         self.assertEqual(len({fleet.round_of(k) for k in (1, 3, 4)}), 1)
 
+    def test_a_connection_that_pauses_for_long_gets_bbr(self):
+        def allowed(name):
+            with socket.socket() as s:
+                try:
+                    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name)
+                    return True
+                except OSError:
+                    return False
+        with open("/proc/sys/net/ipv4/tcp_slow_start_after_idle") as f:
+            pauses = f.read().strip() == "1"
+        fleet = self.fleet(
+            rounds=8, peers=2, heartbeat=1,
+            game='synthetic { parameters: 1000 step_time: "1s" pace: "sleep" }')
+        fleet.start()
+        self.assertEqual(fleet.wait(), [0, 0])
+        given = sum(fleet.told(k, "congestion_control") for k in (1, 2))
+        self.assertEqual(given > 0,
+                         pauses and allowed(b"bbr") and allowed(b"cubic"))
+
     def test_a_signal_that_comes_twice_is_one(self):
         fleet = self.fleet(rounds=1000000, peers=4)
         fleet.start_service()

@@ -64,6 +64,10 @@ inline constexpr EventInfo kEventKinds[] = {
      "a message of an all-reduce was malformed, or came from a peer that takes "
      "no part: dropped",
      "the same release and configuration everywhere"},
+    {"congestion_control",
+     "connections were given BBR: they pause for longer than two of TCP's "
+     "time-outs, or lose packets, again and again",
+     ""},
     {"connection_refused",
      "a certificate is another peer's, has expired or was revoked; or the "
      "connecting peer has another version or run, looks for another peer, "

@@ -76,7 +76,7 @@ void SocketCongestion::Add(int fd) {
 
 void SocketCongestion::Look() {
   MutexLock lock(&mu_);
-  std::erase_if(sockets_, [](Socket& s) {
+  std::erase_if(sockets_, [this](Socket& s) {
     // The descriptor may be closed and be another socket's at any moment.  The
     // worst is then a choice for a socket that has made none of these pauses.
     tcp_info info = {};
@@ -98,8 +98,10 @@ void SocketCongestion::Look() {
     if (best == s.has) return false;
     // A kernel that refuses one is asked again after the next change alone.
     s.has = best;
-    setsockopt(s.fd, IPPROTO_TCP, TCP_CONGESTION, best.data(),
-               static_cast<socklen_t>(best.size()));
+    const bool given =
+        setsockopt(s.fd, IPPROTO_TCP, TCP_CONGESTION, best.data(),
+                   static_cast<socklen_t>(best.size())) == 0;
+    if (given && best == "bbr") ++chose_bbr_;
     return false;
   });
 }

@@ -9,13 +9,15 @@
 // window by three tenths, which takes many round trips to grow back; BBR takes
 // no loss for a full link.  So a socket has CUBIC until it pauses for two RTOs
 // again and again, or again and again sends something a second time on a long
-// link.
+// link.  The size of its messages does not enter: the same one is faster with
+// 64 KiB and with 1 MiB after pauses, and with 1 and 4 MiB after losses.
 //
 // Internal to transport/grpc, but for KernelAllows().
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_CONGESTION_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_CONGESTION_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -90,6 +92,8 @@ class SocketCongestion {
     MutexLock lock(&mu_);
     return sockets_.size();
   }
+  // Times that one of them was given BBR.
+  uint64_t chose_bbr() const { return chose_bbr_; }
 
  private:
   struct Socket {
@@ -100,6 +104,7 @@ class SocketCongestion {
     std::string_view has = "cubic";
   };
   const bool pauses_;
+  std::atomic<uint64_t> chose_bbr_ = 0;
   mutable Mutex mu_;
   std::vector<Socket> sockets_ ABSL_GUARDED_BY(mu_);
 };

@@ -344,6 +344,7 @@ bool Connector::Idle(PeerId id) const {
 TransportCounters Connector::counters() const {
   TransportCounters counters = counters_;
   counters.strangers_refused = io_.strangers_refused();
+  counters.chose_bbr = io_.chose_bbr();
   return counters;
 }
 

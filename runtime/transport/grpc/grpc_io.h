@@ -58,6 +58,9 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
   // Tells the gate that the other end of this accepted stream is `peer`.
   void Believe(GrpcStream& stream, PeerId peer);
   uint64_t strangers_refused() const { return gate_->refused(); }
+  uint64_t chose_bbr() const {
+    return congestion_ == nullptr ? 0 : congestion_->chose_bbr();
+  }
   // Null if sockets keep the congestion control that they begin with.
   SocketCongestion* congestion() { return congestion_.get(); }
   std::vector<std::string> TakeFloods() { return guard_->TakeReports(); }
