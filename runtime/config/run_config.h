@@ -61,7 +61,8 @@ absl::Status ValidateRunConfig(const RunConfig& config);
 // evaluation, checkpoint, transport, and this machine's device and data folder.
 // Of a resolved configuration.
 uint64_t ConfigurationHash(const RunConfig& config);
-// The same values as text, one a line: `mixing.graph: "ring"`.
+// The same values as text, one a line, but for game.datalens.noise_seed:
+// `mixing.graph: "ring"`.
 std::string ConfigurationLines(const RunConfig& config);
 
 // The differences of two configurations with different hashes, a line a field.

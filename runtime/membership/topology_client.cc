@@ -218,10 +218,18 @@ void TopologyClient::SendRegister() {
     request.add_checkpoint_rounds(round);
   }
   // The view goes along only if the request stays within the service's limit.
-  if (view().epoch != 0 &&
-      request.ByteSizeLong() + told_->message.ByteSizeLong() + kFieldBytes <=
-          static_cast<size_t>(options_.max_request_bytes)) {
-    *request.mutable_view() = told_->message;
+  const auto fits = [&] {
+    return request.ByteSizeLong() + told_->message.ByteSizeLong() +
+               kFieldBytes <=
+           static_cast<size_t>(options_.max_request_bytes);
+  };
+  if (view().epoch != 0) {
+    // The texts are for messages.
+    if (!fits()) {
+      request.clear_configuration();
+      request.clear_layout();
+    }
+    if (fits()) *request.mutable_view() = told_->message;
   }
   in_flight_ = true;
   calls_->Register(std::move(request),

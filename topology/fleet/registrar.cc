@@ -57,6 +57,19 @@ std::optional<Difference> FirstDifference(
   return std::nullopt;
 }
 
+// A value for a message: what peers send is cut, as an answer has little room.
+std::string Short(const std::string& line) {
+  constexpr size_t kMost = 200;
+  return line.size() <= kMost ? line : line.substr(0, kMost) + "...";
+}
+
+// The refusal of a peer whose configuration does not fit.  One that trains goes
+// on without this service, which may be the one that is wrong.
+absl::Status Misfit(const Registration& r, const std::string& why) {
+  return r.trains ? absl::UnavailableError(why)
+                  : absl::FailedPreconditionError(why);
+}
+
 }  // namespace
 
 absl::Status Registrar::Check(const Registration& r, bool first) const {
@@ -100,25 +113,38 @@ absl::Status Registrar::Check(const Registration& r, bool first) const {
         first ? options_.configuration : roster_.configuration();
     if (!r.configuration.empty() && !run.empty()) {
       if (const auto d = FirstDifference(r.configuration, run)) {
-        difference =
-            absl::StrCat(": the peer has ", d->own, ", the run ", d->others);
+        difference = absl::StrCat(": the peer has ", Short(d->own),
+                                  ", the run ", Short(d->others));
       }
     }
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "the peer's configuration %016x is not the run's %016x%s; start all "
-        "peers from the same configuration file",
-        r.configuration_hash, configuration, difference));
+    return Misfit(
+        r, absl::StrFormat(
+               "the peer's configuration %016x is not the run's %016x%s; start "
+               "all peers from the same configuration file",
+               r.configuration_hash, configuration, difference));
   }
   // Without the run's file a service would decide by values that no peer has
   // asked for.
-  if (!options_.decides.empty() && !r.configuration.empty()) {
-    if (const auto d = FirstDifference(r.configuration, options_.configuration,
-                                       options_.decides)) {
-      return absl::FailedPreconditionError(absl::StrFormat(
-          "the peer has %s, and this service, which decides it, %s: start the "
-          "service with the run's --config, or with --set '%s'",
-          d->own, d->others,
-          absl::StrReplaceAll(d->own, {{": ", "="}, {"\"", ""}})));
+  if (!options_.decides.empty()) {
+    constexpr absl::string_view kStart =
+        "start the service with the run's --config";
+    if (r.configuration.empty() && !r.trains) {
+      return Misfit(r,
+                    absl::StrCat("the peer's configuration is too long to be "
+                                 "sent, or of an older release, and this "
+                                 "service decides by its own: ",
+                                 kStart));
+    }
+    const auto d = FirstDifference(r.configuration, options_.configuration,
+                                   options_.decides);
+    if (!r.configuration.empty() && d) {
+      return Misfit(
+          r, absl::StrCat(
+                 "the peer has ", Short(d->own),
+                 ", and this service, which decides it, ", Short(d->others),
+                 ": ", kStart, ", or with --set '",
+                 Short(absl::StrReplaceAll(d->own, {{": ", "="}, {"\"", ""}})),
+                 "'"));
     }
   }
   if (!first && r.layout_fingerprint != roster_.layout_fingerprint()) {
@@ -166,7 +192,7 @@ absl::Status Registrar::CheckGathering(const Registration& r,
   }
   return absl::FailedPreconditionError(absl::StrFormat(
       "the run already has its %d peers; a returning peer must give its "
-      "--id, a larger fleet needs a service with --set peers=",
+      "--id, and a larger fleet has more peers in everybody's configuration",
       options_.expected));
 }
 

@@ -15,6 +15,8 @@ namespace {
 // service.  No clock is behind by more: a larger number is a fault or an
 // attack, and would leave the views of honest peers behind for good.
 constexpr absl::Duration kMostClockBehind = absl::Hours(7 * 24);
+// Far above the views of any run; epochs must have room to go on.
+constexpr uint64_t kMaxEpoch = uint64_t{1} << 48;
 
 bool Holds(const View& view, PeerId id) {
   return view.RankOf(id) || view.DepartureOf(id);
@@ -72,7 +74,7 @@ absl::Status Restoration::Restore(const Registration& r, absl::Time now) {
 absl::Status Restoration::CheckHandedBack(const Registration& r,
                                           absl::Time now) const {
   const View& view = *r.view;
-  if (!Holds(view, r.peer_id) ||
+  if (!Holds(view, r.peer_id) || view.epoch > kMaxEpoch ||
       view.configuration_hash != r.configuration_hash) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "register: the view %d that peer %d hands back is none of its own",
@@ -82,12 +84,13 @@ absl::Status Restoration::CheckHandedBack(const Registration& r,
   if (view.generation > static_cast<uint64_t>(std::max<int64_t>(latest, 0))) {
     return absl::UnavailableError(absl::StrFormat(
         "the view %d that peer %d hands back is of a service whose clock was "
-        "more than a week ahead of this one's (generation %d): set this clock",
+        "more than a week ahead of this one's (generation %d): set the clock "
+        "that is wrong",
         view.epoch, r.peer_id.value, view.generation));
   }
-  // This service has made a view of its own, so it needs none of a later one.
-  if (views_.view().generation == views_.generation() &&
-      view.generation > views_.generation()) {
+  // This incarnation of the service has made a view, so it knows all newer ones
+  // that can be.
+  if (views_.view().generation == views_.generation()) {
     return absl::UnavailableError(absl::StrFormat(
         "peer %d trains by view %d of another service (generation %d), and "
         "this one (%d) has a fleet that is under way",

@@ -95,6 +95,10 @@ TEST(DataLensConfigTest, EveryNumberCounts) {
               field.name() == "path")
         << field.name();
   }
+  // The seed of the noise leaves no machine.
+  EXPECT_THAT(ConfigurationLines(config),
+              AllOf(HasSubstr("game.datalens.sigma: "),
+                    testing::Not(HasSubstr("noise_seed"))));
 }
 
 TEST(DataLensConfigTest, EachProblemHasItsLine) {

@@ -214,9 +214,18 @@ TEST_F(FleetTest, AServiceWithoutTheFileHasThePeersValuesWhereItDecides) {
   EXPECT_EQ(fleet_->registered(), 0);
   r.configuration = ring + steps + "seed: 7\n";
   EXPECT_TRUE(fleet_->Register(r, now_).ok());
-  // A text that is too long for a request is not compared.
+  // A text that is too long for a request cannot be compared.
   r = Peer(2, 2);
-  EXPECT_TRUE(fleet_->Register(r, now_).ok());
+  EXPECT_THAT(Refusal(r), HasSubstr("too long to be sent"));
+  r.configuration = "mixing.graph: \"" + std::string(9000, 'x') + "\"\n";
+  EXPECT_LT(Refusal(r).size(), 1000);
+  // A peer that trains is not ended by a service that is wrong.
+  for (const std::string& text : {r.configuration, ring}) {
+    r.configuration = text;
+    r.trains = true;
+    EXPECT_EQ(fleet_->Register(r, now_).status().code(),
+              absl::StatusCode::kUnavailable);
+  }
 }
 
 TEST_F(FleetTest, RefusesOneTooManyAndMalformedRequests) {

@@ -572,6 +572,10 @@ TEST_F(OldDiskTest, NobodyTakesTheGenerationsAway) {
     ahead.generation = fleet_->record().generation + by;
     EXPECT_EQ(code(ahead), absl::StatusCode::kUnavailable);
   }
+  ahead = view;
+  ahead.members.resize(1);
+  ++ahead.epoch;
+  EXPECT_EQ(code(ahead), absl::StatusCode::kUnavailable);
   EXPECT_EQ(fleet_->record().view.members, view.members);
   EXPECT_EQ(fleet_->record().view.generation, view.generation);
   // A service that has lost its disk believes as much as its clock may be
@@ -585,6 +589,9 @@ TEST_F(OldDiskTest, NobodyTakesTheGenerationsAway) {
     ahead.generation = generation;
     EXPECT_EQ(code(ahead), absl::StatusCode::kUnavailable) << generation;
   }
+  ahead = view;
+  ahead.epoch = UINT64_MAX;
+  EXPECT_EQ(code(ahead), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(fleet_->record().members.empty());
   EXPECT_EQ(code(view), absl::StatusCode::kOk);
   EXPECT_LT(fleet_->record().generation, at(absl::Hours(1)));
