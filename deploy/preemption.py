@@ -79,9 +79,9 @@ CLOUDS = {"aws": (aws, LINK_LOCAL), "azure": (azure, LINK_LOCAL),
 
 
 class Command:
-    """The command and what it has been told.  A peer takes a second signal as
-    an order to end at once, so that it must not hear the notice and the
-    shutdown that follows as two."""
+    """The command and what it has been told.  A second SIGTERM hastens a
+    peer's leave, so that it must not hear the notice and the shutdown that
+    follows as two."""
 
     def __init__(self):
         self.child = None

@@ -58,7 +58,7 @@ class SignalWaiter {
   SignalWaiter& operator=(const SignalWaiter&) = delete;
 
   // Returns the next signal, or nothing within `timeout`.  Also returns nothing
-  // for an echo of the first signal that asked this process to end.
+  // for an echo of the last signal that asked this process to end.
   std::optional<int> Wait(absl::Duration timeout);
 
  private:

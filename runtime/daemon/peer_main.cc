@@ -9,11 +9,15 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/mutex.h"
 #include "algorithms/base/status_macros.h"
 #include "gan_models/make_game.h"
 #include "runtime/base/allocator.h"
@@ -57,9 +61,25 @@ sigset_t BlockSignals() {
   return signals;
 }
 
+// The process that signals are for, until it has run: the thread that waits for
+// them outlives it.
+struct Running {
+  Mutex mu;
+  PeerProcess* process ABSL_GUARDED_BY(mu) = nullptr;
+
+  void Ask(void (PeerProcess::*request)()) {
+    MutexLock lock(&mu);
+    if (process != nullptr) (process->*request)();
+  }
+  void Set(PeerProcess* now) {
+    MutexLock lock(&mu);
+    process = now;
+  }
+};
+
 // Waits for signals on a thread of its own.
-void HandleSignals(PeerProcess* process, sigset_t signals) {
-  std::thread([process, signals] {
+void HandleSignals(std::shared_ptr<Running> running, sigset_t signals) {
+  std::thread([running = std::move(running), signals] {
     SignalEcho echo;
     // A handler could do almost nothing safely; a thread that waits may post to
     // the loop.
@@ -72,14 +92,14 @@ void HandleSignals(PeerProcess* process, sigset_t signals) {
     };
     int signal = next();
     if (signal == SIGTERM) {
-      process->RequestLeave();
+      running->Ask(&PeerProcess::RequestLeave);
       signal = next();
       if (signal == SIGTERM) {
-        process->HastenLeave();
+        running->Ask(&PeerProcess::HastenLeave);
         signal = next();
       }
     } else {
-      process->RequestStop();
+      running->Ask(&PeerProcess::RequestStop);
       signal = next();
     }
     // The process ends without its destructors, which may wait for the very
@@ -125,8 +145,11 @@ int Run(const PeerFlags& flags, char** argv) {
   // The threads of PeerProcess start below.
   const sigset_t signals = BlockSignals();
   PeerProcess process(*std::move(options));
-  HandleSignals(&process, signals);
+  const auto running = std::make_shared<Running>();
+  running->Set(&process);
+  HandleSignals(running, signals);
   const absl::Status status = process.Run();
+  running->Set(nullptr);
   if (status.ok()) return 0;
   const int code =
       Fail(status, status.code() == absl::StatusCode::kInvalidArgument ? 2 : 1);

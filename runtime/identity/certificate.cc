@@ -32,6 +32,14 @@ std::string SerialOf(const ASN1_INTEGER* serial) {
   return absl::AsciiStrToLower(text);
 }
 
+// Empty if there is none.
+std::string DigestOf(const X509* x509) {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int size = 0;
+  if (X509_digest(x509, EVP_sha256(), digest, &size) != 1) size = 0;
+  return std::string(reinterpret_cast<const char*>(digest), size);
+}
+
 std::string AddressText(const ASN1_OCTET_STRING* address) {
   char* text = i2s_ASN1_OCTET_STRING(nullptr, address);
   const int size = ASN1_STRING_length(address);
@@ -123,7 +131,7 @@ struct Trust::Impl {
     Certificate certificate;
     absl::Time at;
   };
-  // By the digest of the PEM.  None but those of the authority are in it.
+  // By their digests.  None but those of the authority are in it.
   static constexpr size_t kMostPassed = 1 << 15;
   Mutex mu;
   std::map<std::string, Passed> passed ABSL_GUARDED_BY(mu);
@@ -197,10 +205,11 @@ absl::StatusOr<Certificate> Trust::Check(absl::string_view pem,
   const auto refuse = [](absl::string_view why) {
     return absl::UnauthenticatedError(why);
   };
-  const std::string digest = openssl::Sha256(pem);
-  if (auto passed = impl_->Find(digest, now)) return *std::move(passed);
   const absl::StatusOr<openssl::CertificatePtr> x509 = ReadPem(pem);
   if (!x509.ok()) return refuse(x509.status().message());
+  // Of the certificate and not of its text, which anybody may write anew.
+  const std::string digest = DigestOf(x509->get());
+  if (auto passed = impl_->Find(digest, now)) return *std::move(passed);
   const absl::StatusOr<Certificate> read = Read(x509->get());
   if (!read.ok()) return refuse(read.status().message());
   // The authority is trusted as an issuer, so its own certificate would pass
