@@ -18,10 +18,10 @@ constexpr size_t kTransitsToChoose = 8;
 // Payloads before a wider format is tried; twice as many after each time that
 // it had to be taken back.
 constexpr size_t kTransitsToWiden = 16, kMostTransitsToWiden = 1024;
-// Two payloads in a row of which each took twice a round are enough to narrow:
-// more of them would take minutes, or the overlap would be chosen, after five
-// rounds, for a format that does not stay.  The first payloads must also take
-// longer than the start of a connection explains.
+// Before that, two payloads in a row of which each took twice a round are
+// enough to narrow: more of them would take minutes, or the overlap would be
+// chosen, after five rounds, for a format that does not stay.  The first two
+// must also take longer than the start of a connection explains.
 constexpr absl::Duration kSlowStart = absl::Milliseconds(1500);
 constexpr size_t kBehindStart = 3;
 // The quantile of the rates seen that counts.  A receiver that is late to look

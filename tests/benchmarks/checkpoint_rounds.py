@@ -75,6 +75,8 @@ def main():
     parser.add_argument("--data", help="the folder of that game's data")
     parser.add_argument("--step", default="200ms")
     options = parser.parse_args()
+    if not options.every and not options.evaluate:
+        parser.error("neither checkpoints nor scores")
     with tempfile.TemporaryDirectory(dir=options.folder) as folder, \
          slow_disk(folder, options.disk) as enter:
         config = options.config or SOURCE / "deploy/configs/synthetic.textproto"

@@ -24,6 +24,7 @@ sys.path.insert(0, str(INTEGRATION))
 import processes_test as processes  # noqa: E402
 
 def take_over(graph, folder):
+    old = None
     fleet = processes.Fleet(folder, rounds=10**6, peers=4, locked=True,
                             heartbeat=1,
                             game=processes.SYNTHETIC.format(100000),
@@ -47,8 +48,13 @@ def take_over(graph, folder):
             return len(seconds) == 2
 
         processes.wait_for(looked)
+        if "another process has registered as peer 2" not in fleet.log(2):
+            raise SystemExit("the first process did not end by the refusal")
     finally:
         fleet.kill()
+        if old is not None:
+            old.kill()
+            old.wait()
     return seconds
 
 
