@@ -32,14 +32,6 @@ std::string SerialOf(const ASN1_INTEGER* serial) {
   return absl::AsciiStrToLower(text);
 }
 
-// Empty if there is none.
-std::string DigestOf(const X509* x509) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  if (X509_digest(x509, EVP_sha256(), digest, &size) != 1) size = 0;
-  return std::string(reinterpret_cast<const char*>(digest), size);
-}
-
 std::string AddressText(const ASN1_OCTET_STRING* address) {
   char* text = i2s_ASN1_OCTET_STRING(nullptr, address);
   const int size = ASN1_STRING_length(address);
@@ -131,7 +123,8 @@ struct Trust::Impl {
     Certificate certificate;
     absl::Time at;
   };
-  // By their digests.  None but those of the authority are in it.
+  // By the digest of the PEM in OpenSSL's own form.  None but those of the
+  // authority are in it, each once: anybody can write one in many ways.
   static constexpr size_t kMostPassed = 1 << 15;
   Mutex mu;
   std::map<std::string, Passed> passed ABSL_GUARDED_BY(mu);
@@ -148,6 +141,7 @@ struct Trust::Impl {
   }
   void Keep(const std::string& digest, const Certificate& certificate,
             absl::Time now) {
+    // OpenSSL had no memory for it.
     if (digest.empty()) return;
     MutexLock lock(&mu);
     if (passed.size() >= kMostPassed) passed.clear();
@@ -205,11 +199,11 @@ absl::StatusOr<Certificate> Trust::Check(absl::string_view pem,
   const auto refuse = [](absl::string_view why) {
     return absl::UnauthenticatedError(why);
   };
+  // OpenSSL takes longer to read a certificate than to look at all the rest.
+  const std::string digest = openssl::Sha256(pem);
+  if (auto passed = impl_->Find(digest, now)) return *std::move(passed);
   const absl::StatusOr<openssl::CertificatePtr> x509 = ReadPem(pem);
   if (!x509.ok()) return refuse(x509.status().message());
-  // Of the certificate and not of its text, which anybody may write anew.
-  const std::string digest = DigestOf(x509->get());
-  if (auto passed = impl_->Find(digest, now)) return *std::move(passed);
   const absl::StatusOr<Certificate> read = Read(x509->get());
   if (!read.ok()) return refuse(read.status().message());
   // The authority is trusted as an issuer, so its own certificate would pass
@@ -230,7 +224,9 @@ absl::StatusOr<Certificate> Trust::Check(absl::string_view pem,
   ERR_clear_error();
   // From here on only the reason is looked for, in words that say what to do.
   if (valid) {
-    impl_->Keep(digest, *read, now);
+    const std::string own_form = openssl::ToPem(
+        [&](BIO* out) { return PEM_write_bio_X509(out, x509->get()); });
+    if (pem == own_form) impl_->Keep(digest, *read, now);
     return read;
   }
   // All its certificates end with it, and its list of revoked ones.

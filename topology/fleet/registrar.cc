@@ -63,8 +63,8 @@ std::string Short(const std::string& line) {
   return line.size() <= kMost ? line : line.substr(0, kMost) + "...";
 }
 
-// The refusal of a peer whose configuration does not fit.  One that trains goes
-// on without this service, which may be the one that is wrong.
+// The refusal of a peer whose configuration does not fit.  A peer that trains
+// goes on without this service, which may be the one that is wrong.
 absl::Status Misfit(const Registration& r, const std::string& why) {
   return r.trains ? absl::UnavailableError(why)
                   : absl::FailedPreconditionError(why);
