@@ -90,11 +90,15 @@ absl::Status Registrar::Check(const Registration& r, bool first) const {
   if (r.boot_id == 0 || r.address.empty() ||
       r.address.size() > kMaxAddressBytes ||
       r.device.size() > kMaxDeviceBytes ||
+      r.configuration.size() > kMaxConfigurationBytes ||
+      r.layout.size() > kMaxLayoutBytes ||
       r.checkpoint_rounds.size() > kMaxCheckpointRounds) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "register: needs a boot id, an address of 1 to %d characters, a device "
-        "of at most %d and at most %d checkpoint rounds",
-        kMaxAddressBytes, kMaxDeviceBytes, kMaxCheckpointRounds));
+        "of at most %d, a configuration of %d, a layout of %d, and at most %d "
+        "checkpoint rounds",
+        kMaxAddressBytes, kMaxDeviceBytes, kMaxConfigurationBytes,
+        kMaxLayoutBytes, kMaxCheckpointRounds));
   }
   for (uint64_t round : r.checkpoint_rounds) {
     if (round > kMaxRound) {

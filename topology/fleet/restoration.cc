@@ -1,6 +1,5 @@
 #include "topology/fleet/restoration.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -10,12 +9,12 @@
 namespace gossamer {
 namespace {
 
-// Generations are milliseconds since 1970, so a view that a peer hands back is
-// ahead of this service's clock only if that is behind the one of an earlier
-// service.  No clock is behind by more: a larger number is a fault or an
-// attack, and would leave the views of honest peers behind for good.
-constexpr absl::Duration kMostClockBehind = absl::Hours(7 * 24);
-// Far above the views of any run; epochs must have room to go on.
+// Generations begin at milliseconds since 1970, and no service has come so far.
+// A larger number in a view that a peer hands back is a fault or an attack:
+// generations must have room to go on beyond it.  No clock bounds it more
+// closely, as this service's may be years behind.
+constexpr uint64_t kMaxGeneration = uint64_t{1} << 48;
+// The same of epochs.
 constexpr uint64_t kMaxEpoch = uint64_t{1} << 48;
 
 bool Holds(const View& view, PeerId id) {
@@ -50,7 +49,7 @@ bool Restoration::CanHandBack(const FleetHeartbeat& heartbeat) const {
 
 absl::Status Restoration::Restore(const Registration& r, absl::Time now) {
   if (HandsBack(r)) {
-    GOSSAMER_RETURN_IF_ERROR(CheckHandedBack(r, now));
+    GOSSAMER_RETURN_IF_ERROR(CheckHandedBack(r));
     TakeView(r, now);
     return absl::OkStatus();
   }
@@ -71,22 +70,14 @@ absl::Status Restoration::Restore(const Registration& r, absl::Time now) {
 // A view comes from outside, so it must hold the peer that brings it and be of
 // its configuration.  If the service was started with other options than the
 // fleet's, the service is wrong: the fleet goes on without one.
-absl::Status Restoration::CheckHandedBack(const Registration& r,
-                                          absl::Time now) const {
+absl::Status Restoration::CheckHandedBack(const Registration& r) const {
   const View& view = *r.view;
-  if (!Holds(view, r.peer_id) || view.epoch > kMaxEpoch ||
+  if (!Holds(view, r.peer_id) || view.generation > kMaxGeneration ||
+      view.epoch > kMaxEpoch ||
       view.configuration_hash != r.configuration_hash) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "register: the view %d that peer %d hands back is none of its own",
         view.epoch, r.peer_id.value));
-  }
-  const int64_t latest = absl::ToUnixMillis(now + kMostClockBehind);
-  if (view.generation > static_cast<uint64_t>(std::max<int64_t>(latest, 0))) {
-    return absl::UnavailableError(absl::StrFormat(
-        "the view %d that peer %d hands back is of a service whose clock was "
-        "more than a week ahead of this one's (generation %d): set the clock "
-        "that is wrong",
-        view.epoch, r.peer_id.value, view.generation));
   }
   // This incarnation of the service has made a view, so it knows all newer ones
   // that can be.

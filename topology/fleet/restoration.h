@@ -48,7 +48,7 @@ class Restoration {
   void ForgetRun();
 
  private:
-  absl::Status CheckHandedBack(const Registration& r, absl::Time now) const;
+  absl::Status CheckHandedBack(const Registration& r) const;
   void TakeView(const Registration& r, absl::Time now);
   void EvictOutsiders(const View& view);
   void TakeMember(const Member& m, Standing standing, absl::Time now);

@@ -231,12 +231,17 @@ TEST_F(FleetTest, AServiceWithoutTheFileHasThePeersValuesWhereItDecides) {
 TEST_F(FleetTest, RefusesOneTooManyAndMalformedRequests) {
   Assemble(2);
   EXPECT_THAT(Refusal(Peer(0, 50)), HasSubstr("already has its 2 peers"));
-  for (auto spoil : {+[](Registration& r) { r.boot_id = 0; },
-                     +[](Registration& r) { r.address.clear(); },
-                     +[](Registration& r) { r.address.assign(256, 'a'); },
-                     +[](Registration& r) { r.device.assign(128, 'd'); },
-                     +[](Registration& r) { r.checkpoint_rounds.resize(65); },
-                     +[](Registration& r) { r.checkpoint_rounds = {~0ull}; }}) {
+  for (auto spoil :
+       {+[](Registration& r) { r.boot_id = 0; },
+        +[](Registration& r) { r.address.clear(); },
+        +[](Registration& r) { r.address.assign(256, 'a'); },
+        +[](Registration& r) { r.device.assign(128, 'd'); },
+        +[](Registration& r) {
+          r.configuration.assign(kMaxConfigurationBytes + 1, 'c');
+        },
+        +[](Registration& r) { r.layout.assign(kMaxLayoutBytes + 1, 'l'); },
+        +[](Registration& r) { r.checkpoint_rounds.resize(65); },
+        +[](Registration& r) { r.checkpoint_rounds = {~0ull}; }}) {
     Registration r = Peer(1, 9);
     spoil(r);
     EXPECT_EQ(fleet_->Register(r, now_).status().code(),
