@@ -79,14 +79,6 @@ absl::Status Restoration::CheckHandedBack(const Registration& r) const {
         "register: the view %d that peer %d hands back is none of its own",
         view.epoch, r.peer_id.value));
   }
-  // This incarnation of the service has made a view, so it knows all newer ones
-  // that can be.
-  if (views_.view().generation == views_.generation()) {
-    return absl::UnavailableError(absl::StrFormat(
-        "peer %d trains by view %d of another service (generation %d), and "
-        "this one (%d) has a fleet that is under way",
-        r.peer_id.value, view.epoch, view.generation, views_.generation()));
-  }
   if (SameFleet(view, /*assembled=*/true, options_)) return absl::OkStatus();
   return absl::UnavailableError(absl::StrFormat(
       "peer %d trains in a fleet of %d peers, graph %s, seed %d, "
