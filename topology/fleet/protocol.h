@@ -14,7 +14,7 @@
 namespace gossamer {
 
 // Raised when the meaning of a control message changes.
-inline constexpr VersionRange kControlVersions = {4, 4};
+inline constexpr VersionRange kControlVersions = {4, 5};
 
 // Sizes of a request to the service in a small fleet, and of its answer in the
 // largest one.
