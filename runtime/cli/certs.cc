@@ -246,8 +246,7 @@ absl::Status Sign(const Options& o) {
   return absl::OkStatus();
 }
 
-// Certificates of `whom` that may still be believed: one that has ended
-// everywhere would make the list longer for nothing.
+// Certificates of `whom` that may still be believed: the list keeps no others.
 absl::StatusOr<std::vector<std::string>> SerialsOf(
     const AuthorityFolder& authority, const Identity& whom, absl::Time now) {
   GOSSAMER_ASSIGN_OR_RETURN(const auto issued, authority.List());
@@ -258,9 +257,7 @@ absl::StatusOr<std::vector<std::string>> SerialsOf(
     // certificate valid until it ends, and its copy may be the one that was
     // stolen.
     if (i.certificate.identity != whom || i.revoked) continue;
-    // A machine whose clock is behind may believe a certificate for this much
-    // longer.
-    if (i.certificate.until + kClockSkew <= now) {
+    if (HasEndedEverywhere(i.certificate.until, now)) {
       ++ended;
     } else {
       serials.push_back(i.certificate.serial);
@@ -269,21 +266,27 @@ absl::StatusOr<std::vector<std::string>> SerialsOf(
   if (ended > 0) {
     std::cout << "left out: " << ended << " certificate"
               << (ended == 1 ? "" : "s") << " of " << Describe(whom)
-              << (ended == 1 ? ", which has" : ", which have")
-              << " ended; --serial revokes one all the same\n";
+              << (ended == 1 ? ", which has" : ", which have") << " ended\n";
   }
   return serials;
 }
 
 // Returns --serial in the form that lists have.  A slip of the hand must not
-// look like success.
+// look like success, nor may a certificate that the list would not keep.
 absl::StatusOr<std::string> NamedSerial(const Options& o,
-                                        const AuthorityFolder& authority) {
+                                        const AuthorityFolder& authority,
+                                        absl::Time now) {
   std::string serial = absl::AsciiStrToLower(o.serial);
   GOSSAMER_ASSIGN_OR_RETURN(const auto issued, authority.List());
   for (const AuthorityFolder::Issued& i : issued) {
     if (i.certificate.serial != serial) continue;
-    std::cout << ToLine(i.certificate, i.revoked, absl::Now()) << "\n";
+    if (HasEndedEverywhere(i.certificate.until, now)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--serial ", o.serial, ": that certificate of ",
+          Describe(i.certificate.identity), " ended at ",
+          Day(i.certificate.until), " UTC; nobody believes it any more"));
+    }
+    std::cout << ToLine(i.certificate, i.revoked, now) << "\n";
     return serial;
   }
   if (o.unknown) return serial;
@@ -296,13 +299,14 @@ absl::StatusOr<std::string> NamedSerial(const Options& o,
 absl::Status Revoke(const Options& o) {
   GOSSAMER_ASSIGN_OR_RETURN(const AuthorityFolder authority,
                             AuthorityFolder::Open(o.ca));
+  const absl::Time now = absl::Now();
   std::vector<std::string> serials;
   if (!o.serial.empty()) {
     GOSSAMER_ASSIGN_OR_RETURN(serials.emplace_back(),
-                              NamedSerial(o, authority));
+                              NamedSerial(o, authority, now));
   } else {
     GOSSAMER_ASSIGN_OR_RETURN(const Identity whom, Whom(o, authority.run()));
-    GOSSAMER_ASSIGN_OR_RETURN(serials, SerialsOf(authority, whom, absl::Now()));
+    GOSSAMER_ASSIGN_OR_RETURN(serials, SerialsOf(authority, whom, now));
     if (serials.empty()) {
       return absl::InvalidArgumentError(
           absl::StrCat(Describe(whom), " has no certificate of ", o.ca,
@@ -310,7 +314,7 @@ absl::Status Revoke(const Options& o) {
     }
   }
   // The authority's own list comes first: copies are made of it.
-  GOSSAMER_RETURN_IF_ERROR(authority.Revoke(serials, absl::Now()));
+  GOSSAMER_RETURN_IF_ERROR(authority.Revoke(serials, now));
   // If a folder fails, the list is already in force at the authority; the
   // command may be given again, or the file be copied by hand.
   for (const std::string& folder : o.publish) {

@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_join.h"
 #include "algorithms/base/status_macros.h"
-#include "runtime/identity/certificate.h"
 #include "runtime/identity/openssl.h"
+#include "runtime/identity/revoked_entry.h"
 
 namespace gossamer {
 namespace {
@@ -216,24 +216,25 @@ absl::StatusOr<std::string> IssueFor(const KeyPair& authority,
 
 absl::StatusOr<std::string> Revoke(const KeyPair& authority,
                                    absl::string_view crl,
-                                   const std::vector<std::string>& serials,
-                                   absl::Time now) {
+                                   const Revocations& revoked, absl::Time now) {
   const openssl::CertificatePtr issuer =
       openssl::ReadCertificatePem(authority.certificate);
   const openssl::KeyPtr key = openssl::ReadKeyPem(authority.key);
   if (!issuer || !key) {
     return absl::InvalidArgumentError("the authority cannot be read");
   }
-  // Lists only grow: what was revoked before is in the new one.
-  std::vector<std::string> all = serials;
+  Revocations all = revoked;
   if (!crl.empty()) {
     GOSSAMER_ASSIGN_OR_RETURN(const Trust trust,
                               Trust::Create(authority.certificate, crl));
-    for (std::string& serial : trust.Revoked()) all.push_back(serial);
+    // A certificate may be revoked twice by people who do not know of each
+    // other.  The first entry stays: a reader that knew it without an end would
+    // never let it go.
+    for (const auto& [serial, end] : trust.Revoked()) all[serial] = end;
   }
-  std::sort(all.begin(), all.end());
-  // A certificate may be revoked twice by people who do not know of each other.
-  all.erase(std::unique(all.begin(), all.end()), all.end());
+  std::erase_if(all, [now](const auto& entry) {
+    return HasEndedEverywhere(entry.second, now);
+  });
   const openssl::CrlPtr list(X509_CRL_new());
   // A machine whose clock is a little behind must not take the list for one of
   // the future.
@@ -247,7 +248,7 @@ absl::StatusOr<std::string> Revoke(const KeyPair& authority,
           1) {
     return openssl::Error("cannot make a list of revoked certificates");
   }
-  for (const std::string& serial : all) {
+  for (const auto& [serial, end] : all) {
     BIGNUM* number = nullptr;
     // OpenSSL reads as many digits as it can; a serial number is all digits or
     // none of one.
@@ -255,12 +256,13 @@ absl::StatusOr<std::string> Revoke(const KeyPair& authority,
     const openssl::BignumPtr owned(number);
     const openssl::IntegerPtr integer(
         digits == 0 ? nullptr : BN_to_ASN1_INTEGER(number, nullptr));
-    X509_REVOKED* revoked = X509_REVOKED_new();
+    X509_REVOKED* entry = X509_REVOKED_new();
     if (!integer || static_cast<size_t>(digits) != serial.size() ||
-        X509_REVOKED_set_serialNumber(revoked, integer.get()) != 1 ||
-        X509_REVOKED_set_revocationDate(revoked, today.get()) != 1 ||
-        X509_CRL_add0_revoked(list.get(), revoked) != 1) {
-      X509_REVOKED_free(revoked);
+        X509_REVOKED_set_serialNumber(entry, integer.get()) != 1 ||
+        X509_REVOKED_set_revocationDate(entry, today.get()) != 1 ||
+        !SetCertificateEnd(end, entry) ||
+        X509_CRL_add0_revoked(list.get(), entry) != 1) {
+      X509_REVOKED_free(entry);
       return absl::InvalidArgumentError(
           absl::StrCat("\"", serial, "\" is no serial number"));
     }

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "runtime/identity/certificate.h"
 #include "runtime/identity/identity.h"
 
 namespace gossamer {
@@ -19,6 +20,12 @@ namespace gossamer {
 // The largest difference between the clocks of two machines that certificates
 // allow for.
 inline constexpr absl::Duration kClockSkew = absl::Hours(1);
+
+// Returns whether a certificate that ends at `until` has ended on all machines:
+// one whose clock is behind may believe it for kClockSkew longer.
+inline bool HasEndedEverywhere(absl::Time until, absl::Time now) {
+  return until + kClockSkew <= now;
+}
 
 // Both PEM.
 struct KeyPair {
@@ -53,12 +60,12 @@ absl::StatusOr<std::string> IssueFor(const KeyPair& authority,
                                      const std::vector<std::string>& names,
                                      absl::Time now, absl::Duration valid);
 
-// The list `crl` (PEM; empty: a first one) with the serial numbers
-// (hexadecimal) in addition.
+// The list `crl` (PEM; empty: a first one) with `revoked` in addition, but
+// without certificates that have ended everywhere.  An entry that is in `crl`
+// stays as it is there.  kInvalidArgument for a serial number that is none.
 absl::StatusOr<std::string> Revoke(const KeyPair& authority,
                                    absl::string_view crl,
-                                   const std::vector<std::string>& serials,
-                                   absl::Time now);
+                                   const Revocations& revoked, absl::Time now);
 
 }  // namespace gossamer
 

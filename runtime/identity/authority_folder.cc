@@ -24,6 +24,16 @@ std::string IssuedFile(const std::string& path, const std::string& serial) {
   return absl::StrCat(path, "/issued/", serial, ".pem");
 }
 
+// Returns the end of an issued certificate; InfiniteFuture if there is no whole
+// copy of it.  A text that is no serial number is that of no certificate,
+// whatever file it names.
+absl::Time EndOf(const std::string& path, const std::string& serial) {
+  const absl::StatusOr<std::string> pem = ReadPemFile(IssuedFile(path, serial));
+  const absl::StatusOr<Certificate> read = ReadCertificate(pem.value_or(""));
+  return read.ok() && read->serial == serial ? read->until
+                                             : absl::InfiniteFuture();
+}
+
 // Returns OK if an answer may be written to `out`: beside the key that it is
 // for, or in place of an earlier one of `identity`.
 absl::Status CheckAnswer(const std::string& out, const Identity& identity,
@@ -166,7 +176,7 @@ absl::StatusOr<std::vector<AuthorityFolder::Issued>> AuthorityFolder::List()
   GOSSAMER_ASSIGN_OR_RETURN(const std::string crl, ReadCrlFile(CrlFile(path_)));
   GOSSAMER_ASSIGN_OR_RETURN(const Trust trust,
                             Trust::Create(pair_.certificate, crl));
-  const std::vector<std::string> revoked = trust.Revoked();
+  const Revocations& revoked = trust.Revoked();
   std::vector<Issued> list;
   std::error_code error;
   for (const auto& entry :
@@ -180,9 +190,8 @@ absl::StatusOr<std::vector<AuthorityFolder::Issued>> AuthorityFolder::List()
           absl::StrCat(entry.path().string(), ": ", read.status().message()));
     }
     // Revoked ones are listed, too: people ask for them.
-    list.push_back({.certificate = *read,
-                    .revoked = std::binary_search(
-                        revoked.begin(), revoked.end(), read->serial)});
+    list.push_back(
+        {.certificate = *read, .revoked = revoked.contains(read->serial)});
   }
   std::sort(list.begin(), list.end(), [](const Issued& a, const Issued& b) {
     const auto key = [](const Issued& i) {
@@ -201,17 +210,21 @@ absl::Status AuthorityFolder::Revoke(const std::vector<std::string>& serials,
   // neither is lost.
   GOSSAMER_ASSIGN_OR_RETURN(const FileLock lock, Lock());
   GOSSAMER_ASSIGN_OR_RETURN(const std::string crl, ReadCrlFile(CrlFile(path_)));
-  GOSSAMER_ASSIGN_OR_RETURN(const std::string longer,
-                            gossamer::Revoke(pair_, crl, serials, now));
-  if (longer.size() > kMaxCrlBytes) {
+  Revocations revoked;
+  for (const std::string& serial : serials) {
+    revoked[serial] = EndOf(path_, serial);
+  }
+  GOSSAMER_ASSIGN_OR_RETURN(const std::string newer,
+                            gossamer::Revoke(pair_, crl, revoked, now));
+  if (newer.size() > kMaxCrlBytes) {
     return absl::FailedPreconditionError(absl::StrCat(
-        CrlFile(path_), " would have ", longer.size(),
+        CrlFile(path_), " would have ", newer.size(),
         " bytes, and no program reads more than ", kMaxCrlBytes,
         "; nothing was revoked: revoke by their serials those that are in use, "
         "or make another authority with gossamer certs init, and give "
         "everybody new certificates"));
   }
-  return WriteFile(CrlFile(path_), longer, kPublic);
+  return WriteFile(CrlFile(path_), newer, kPublic);
 }
 
 // The copy is made under the lock, so that an older list does not replace a

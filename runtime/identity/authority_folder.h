@@ -58,9 +58,10 @@ class AuthorityFolder {
   };
   // Returns all certificates, by identity, then by age.
   absl::StatusOr<std::vector<Issued>> List() const;
-  // Adds to crl.pem; every folder that is to know the list needs a copy of it.
-  // Two revocations at once both count. kFailedPrecondition, and nothing is
-  // changed, if the list would be longer than programs read.
+  // Adds to crl.pem, and takes out of it what has ended everywhere; every
+  // folder that is to know the list needs a copy of it.  Two revocations at
+  // once both count. kFailedPrecondition, and nothing is changed, if the list
+  // would be longer than programs read.
   absl::Status Revoke(const std::vector<std::string>& serials,
                       absl::Time now) const;
   // Copies crl.pem into a folder of certificates.

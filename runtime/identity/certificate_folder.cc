@@ -71,6 +71,17 @@ absl::StatusOr<TrustFiles> ReadTrustFiles(const std::string& path) {
   return files;
 }
 
+// Returns the last end of the certificates that `after` lacks of `before`;
+// InfinitePast if there are none.
+absl::Time LastEndOfMissing(const Revocations& before,
+                            const Revocations& after) {
+  absl::Time last = absl::InfinitePast();
+  for (const auto& [serial, end] : before) {
+    if (!after.contains(serial)) last = std::max(last, end);
+  }
+  return last;
+}
+
 struct Own {
   std::string pem;
   Certificate read;
@@ -168,34 +179,39 @@ absl::StatusOr<std::shared_ptr<CertificateFolder>> CertificateFolder::Open(
 // A file that is being copied, has gone or is damaged must not let a revoked
 // certificate in again: the contents that were read last stay.
 void CertificateFolder::ReadAgain() {
-  const Stamps now = StampsOf(path_);
-  if (now == stamps_) {
-    // The damaged files have been put back as they were.
-    if (std::exchange(unread_, false)) problem_.clear();
-    return;
-  }
+  const Stamps stamps = StampsOf(path_);
+  const absl::Time now = clock_();
+  if (stamps == stamps_ && now < again_) return;
   absl::StatusOr<TrustFiles> files = ReadTrustFiles(path_);
   absl::StatusOr<Trust> trust =
       files.ok() ? Trust::Create(files->authority, files->crl) : files.status();
-  unread_ = !trust.ok();
-  if (unread_) {
+  if (!trust.ok()) {
+    // The files may be put back as they were read last, so that the stamps
+    // alone do not say when to look.
+    again_ = absl::InfinitePast();
     problem_ = absl::StrCat(path_, ": ", trust.status().message(),
                             "; what was read before stays in force");
     return;
   }
-  stamps_ = now;
+  stamps_ = stamps;
   problem_.clear();
-  const std::vector<std::string> before = trust_.Revoked();
-  const std::vector<std::string> after = trust->Revoked();
+  again_ = absl::InfiniteFuture();
   // Another authority has a list of its own, which need not contain the old
   // one's.
-  if (files->authority == authority_ &&
-      !std::includes(after.begin(), after.end(), before.begin(),
-                     before.end())) {
+  const absl::Time end =
+      files->authority == authority_
+          ? LastEndOfMissing(trust_.Revoked(), trust->Revoked())
+          : absl::InfinitePast();
+  // A certificate that has ended by this clock is refused by it, in the list or
+  // not.  No margin is needed: the authority has kept the entry for the largest
+  // difference between clocks.
+  if (now < end) {
     problem_ = absl::StrCat(
         crl_path(),
         " is older than the list read before, which stays in force: it lacks "
-        "certificates that have been revoked; copy the authority's newest");
+        "certificates that have been revoked and, by the clock of this "
+        "machine, have not ended; copy the authority's newest");
+    again_ = end;
     return;
   }
   authority_ = std::move(files->authority);
@@ -211,7 +227,9 @@ std::string CertificateFolder::Problem() {
 std::vector<std::string> CertificateFolder::Revoked() {
   MutexLock lock(&mu_);
   ReadAgain();
-  return trust_.Revoked();
+  std::vector<std::string> serials;
+  for (const auto& [serial, end] : trust_.Revoked()) serials.push_back(serial);
+  return serials;
 }
 
 absl::StatusOr<Certificate> CertificateFolder::Check(absl::string_view pem,

@@ -7,8 +7,8 @@
 //   signer.pem, signer-key.pem  what the topology service signs views with
 //   crl.pem   the revoked certificates: an empty list, but not no list
 //
-// Every file may be replaced (by a rename) while the program runs.  Lists only
-// grow: one that lacks a certificate that was revoked before is not taken.
+// Every file may be replaced (by a rename) while the program runs.  A list that
+// lacks a certificate that was revoked before and has not ended is not taken.
 // Knows nothing of connections.
 
 #ifndef GOSSAMER_RUNTIME_IDENTITY_CERTIFICATE_FOLDER_H_
@@ -118,7 +118,9 @@ class CertificateFolder {
   Trust trust_ ABSL_GUARDED_BY(mu_);
   Stamps stamps_ ABSL_GUARDED_BY(mu_);  // of what was read last
   std::string problem_ ABSL_GUARDED_BY(mu_);
-  bool unread_ ABSL_GUARDED_BY(mu_) = false;  // newer ones cannot be
+  // From when on files that have not changed are read again: a list that was
+  // not taken may be then.
+  absl::Time again_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   std::string warned_of_ ABSL_GUARDED_BY(mu_);
   absl::Time warned_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
 };

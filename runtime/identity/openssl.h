@@ -51,6 +51,9 @@ using DigestPtr = std::unique_ptr<EVP_MD_CTX, Free<EVP_MD_CTX_free>>;
 using TimePtr = std::unique_ptr<ASN1_TIME, Free<ASN1_TIME_free>>;
 using IntegerPtr = std::unique_ptr<ASN1_INTEGER, Free<ASN1_INTEGER_free>>;
 using BignumPtr = std::unique_ptr<BIGNUM, Free<BN_free>>;
+using OctetsPtr =
+    std::unique_ptr<ASN1_OCTET_STRING, Free<ASN1_OCTET_STRING_free>>;
+using ExtensionPtr = std::unique_ptr<X509_EXTENSION, Free<X509_EXTENSION_free>>;
 
 // kInternal with OpenSSL's own reason; empties its queue of errors.
 inline absl::Status Error(absl::string_view what) {
@@ -166,6 +169,7 @@ inline std::string Sha256(absl::string_view bytes) {
   return std::string(reinterpret_cast<char*>(digest), size);
 }
 
+// InfinitePast if `time` is none.
 inline absl::Time ToTime(const ASN1_TIME* time) {
   std::tm broken_down = {};
   if (ASN1_TIME_to_tm(time, &broken_down) != 1) return absl::InfinitePast();
