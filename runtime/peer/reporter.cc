@@ -80,10 +80,10 @@ void Reporter::MeasureTempo(absl::Duration length, Neighborhood& neighborhood) {
   // and deadlines would learn from themselves.
   busy_.Add(absl::ToDoubleSeconds(length) - metrics_.seconds_waiting);
   // Exchanges of another format say nothing of how long one takes now: the
-  // service would choose an overlap for them.
+  // service would choose an overlap for them.  One more of them is under way.
   if (neighborhood.TakeFormatChange()) {
     exchanges_.Clear();
-    exchanged_ = 0;
+    exchanged_ = kFirst - 1;
   }
   // A round without an exchange says nothing of how long one takes.
   if (metrics_.seconds_exchanging > 0 && ++exchanged_ > kFirst) {
@@ -128,7 +128,7 @@ void Reporter::EndRound(absl::Time started, Neighborhood& neighborhood,
       1 / std::max(1e-9, absl::ToDoubleSeconds(round_length_));
   report.tempo = {.busy_seconds = median_busy(),
                   .exchange_seconds = long_exchange(),
-                  .rounds = exchanges_.size() == 0 ? 0 : busy_.size()};
+                  .rounds = exchanges_.size()};
   report.losses = metrics_.losses;
   if (!metrics_.scores.empty()) score_ = metrics_.scores.back().value;
   report.score = score_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "topology/view.h"
 
@@ -18,6 +19,12 @@ constexpr double kMargin = 1.05;
 // A smaller h must have more to spare than a larger one needs, so that the
 // choice does not swing between two values.
 constexpr double kToSpare = 1.25;
+// A larger h brought nothing if exchanges became longer by this part of its
+// growth: by all of it, on a link that carries no more.
+constexpr double kBroughtNothing = 0.85;
+// The link is another one if they take so many times as long as when it was
+// full.
+constexpr double kAnotherLink = 1.5;
 
 int StepsFor(double exchange, double step) {
   const double steps = std::ceil(exchange / step);
@@ -26,9 +33,10 @@ int StepsFor(double exchange, double step) {
 
 }  // namespace
 
-int ChooseOverlap(std::span<const Tempo> peers, int current) {
+int OverlapChooser::Choose(std::span<const Tempo> peers, int current,
+                           uint64_t rounds) {
   double step = 0;
-  uint64_t rounds = std::numeric_limits<uint64_t>::max();
+  uint64_t measured = std::numeric_limits<uint64_t>::max();
   for (const Tempo& p : peers) {
     const bool sound = std::isfinite(p.busy_seconds) && p.busy_seconds > 0 &&
                        std::isfinite(p.exchange_seconds) &&
@@ -37,7 +45,7 @@ int ChooseOverlap(std::span<const Tempo> peers, int current) {
     // may be the longest.
     if (!sound || p.rounds < kRoundsToChoose) return current;
     step = std::max(step, p.busy_seconds);
-    rounds = std::min(rounds, p.rounds);
+    measured = std::min(measured, p.rounds);
   }
   if (peers.empty()) return current;
   double exchange = 0;
@@ -46,12 +54,29 @@ int ChooseOverlap(std::span<const Tempo> peers, int current) {
       exchange = std::max(exchange, p.exchange_seconds);
     }
   }
+  if (const auto raise = std::exchange(raised_, std::nullopt)) {
+    const double more = static_cast<double>(current) / raise->from;
+    if (exchange >= kBroughtNothing * more * raise->exchange) full_ = exchange;
+  }
   const int enough = StepsFor(kMargin * exchange, step);
-  if (enough > current) return enough;
+  if (enough > current) {
+    if (exchange < kAnotherLink * full_) return current;
+    full_ = 0;
+    raised_ = Raise{.from = current, .exchange = exchange};
+    if (std::exchange(went_back_, false)) patience_ *= 2;
+    return enough;
+  }
+  full_ = 0;  // nobody waits any more
   // An h that is too small makes every round wait, so a smaller one takes
-  // measurements of many more rounds.
-  if (rounds < kRoundsToGoBack) return current;
-  return std::min(current, StepsFor(kToSpare * exchange, step));
+  // measurements of many more rounds.  One that turns out too small is waited
+  // for twice as long the next time: the time of an exchange may depend on h
+  // itself.
+  const int less = StepsFor(kToSpare * exchange, step);
+  if (less >= current || measured < kRoundsToGoBack || rounds < patience_) {
+    return current;
+  }
+  went_back_ = true;
+  return less;
 }
 
 }  // namespace gossamer

@@ -177,16 +177,9 @@ void Views::AdaptOverlap() {
     slowest = std::min(slowest, report.round);
     tempos.push_back(report.tempo);
   }
-  const int chosen = ChooseOverlap(tempos, view().overlap_steps);
+  const int chosen = overlap_.Choose(tempos, view().overlap_steps,
+                                     slowest - view().from_round);
   if (chosen == view().overlap_steps) return;
-  // A smaller h that turns out too small is waited for twice as long the next
-  // time: the time of an exchange may depend on h itself.
-  if (chosen < view().overlap_steps) {
-    if (slowest - view().from_round < patience_) return;
-    went_back_ = true;
-  } else if (std::exchange(went_back_, false)) {
-    patience_ *= 2;
-  }
   View next = Next(progress_.FutureRound());
   next.overlap_steps = chosen;
   Take(std::move(next));

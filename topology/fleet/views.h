@@ -84,10 +84,7 @@ class Views {
   const Progress& progress_;
   const Suspicion& suspicion_;
   uint64_t version_ = 0;
-  // overlap_steps auto: rounds of a view before one of a smaller h, and whether
-  // the last choice was one.
-  uint64_t patience_ = kRoundsToGoBack;
-  bool went_back_ = false;
+  OverlapChooser overlap_;
 };
 
 }  // namespace gossamer

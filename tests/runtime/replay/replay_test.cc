@@ -128,8 +128,9 @@ class OverlapService {
   void Begin(uint64_t round) { begun_ = std::max(begun_, round); }
   void Hear(size_t peer, const Tempo& tempo, const View& before) {
     tempos_[peer] = tempo;
-    const int h = ChooseOverlap(tempos_, h_);
-    if (h == h_ || begun_ < view_.from_round) return;
+    if (begun_ < view_.from_round) return;
+    const int h = chooser_.Choose(tempos_, h_, begun_ - view_.from_round);
+    if (h == h_) return;
     if (view_.epoch == 0) view_ = before;
     h_ = h;
     view_.epoch += 1;
@@ -142,6 +143,7 @@ class OverlapService {
   std::vector<Tempo> tempos_;
   uint64_t begun_ = 0;  // by the first view
   int h_ = 1;
+  OverlapChooser chooser_;
   View view_;
 };
 

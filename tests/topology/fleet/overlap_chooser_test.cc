@@ -13,7 +13,7 @@ namespace gossamer {
 namespace {
 
 int Choose(std::vector<Tempo> peers, int current) {
-  return ChooseOverlap(peers, current);
+  return OverlapChooser().Choose(peers, current, kRoundsToGoBack);
 }
 
 TEST(OverlapChooserTest, HidesTheLongestExchangeBehindSteps) {
@@ -38,6 +38,25 @@ TEST(OverlapChooserTest, GoesBackOnlyWithAQuarterToSpare) {
 TEST(OverlapChooserTest, SlowPeersAreNotSlowLinks) {
   EXPECT_EQ(Choose({{0.01, 0.1, 32}, {0.1, 0.02, 32}}, 1), 1);
   EXPECT_EQ(Choose({{0.095, 0.25, 32}, {0.1, 0.02, 32}}, 1), 3);
+}
+
+// Steps of 0.1 s on a link that carries a payload in 0.125 s: a second exchange
+// under way fills it, and a third one can only wait in its queue.
+TEST(OverlapChooserTest, FillsNoQueueOfAFullLink) {
+  OverlapChooser chooser;
+  const auto choose = [&](double exchange, int current) {
+    return chooser.Choose(std::vector<Tempo>{{0.1, exchange, 32}}, current, 32);
+  };
+  EXPECT_EQ(choose(0.16, 1), 2);
+  EXPECT_EQ(choose(0.25, 2), 3);  // a round takes 0.125 s instead of 0.16
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(choose(0.375, 3), 3);
+    EXPECT_EQ(choose(0.55, 3), 3);
+  }
+  // The link has become another one, and latency is what a larger h hides.
+  EXPECT_EQ(choose(0.6, 3), 7);
+  EXPECT_EQ(choose(0.66, 7), 7);
+  EXPECT_EQ(choose(0.71, 7), 8);
 }
 
 TEST(OverlapChooserTest, NonsenseChangesNothing) {
