@@ -227,6 +227,15 @@ absl::StatusOr<std::string> Revoke(const KeyPair& authority,
   if (!crl.empty()) {
     GOSSAMER_ASSIGN_OR_RETURN(const Trust trust,
                               Trust::Create(authority.certificate, crl));
+    // Entries would be left out, or have been, that have not ended.
+    if (trust.ListMade() > now) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the authority's list of revoked certificates was made at ",
+          absl::FormatTime(absl::RFC3339_sec, trust.ListMade() + kClockSkew,
+                           absl::UTCTimeZone()),
+          ", more than an hour from now: the clock of this machine is, or was, "
+          "wrong; put it right, or put back the list that peers have"));
+    }
     // A certificate may be revoked twice by people who do not know of each
     // other.  The first entry stays: a reader that knew it without an end would
     // never let it go.

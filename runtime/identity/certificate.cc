@@ -130,6 +130,7 @@ struct Trust::Impl {
   openssl::CrlPtr crl;
   Revocations revoked;  // the entries of `crl`
   absl::Time until;     // when the authority's own days are over
+  absl::Time list_made = absl::InfinitePast();
   absl::Time list_until = absl::InfiniteFuture();
 
   // A certificate that has passed, as of that time.  A chain and a list do not
@@ -205,6 +206,8 @@ absl::StatusOr<Trust> Trust::Create(absl::string_view authority,
     if (const ASN1_TIME* end = X509_CRL_get0_nextUpdate(impl->crl.get())) {
       impl->list_until = openssl::ToTime(end);
     }
+    impl->list_made =
+        openssl::ToTime(X509_CRL_get0_lastUpdate(impl->crl.get()));
     impl->revoked = EntriesOf(impl->crl.get());
     X509_STORE_set_flags(impl->store.get(), X509_V_FLAG_CRL_CHECK);
   }
@@ -289,6 +292,8 @@ absl::StatusOr<Certificate> Trust::Check(absl::string_view pem,
 }
 
 const Revocations& Trust::Revoked() const { return impl_->revoked; }
+
+absl::Time Trust::ListMade() const { return impl_->list_made; }
 
 absl::StatusOr<std::string> SignBytes(absl::string_view key,
                                       absl::string_view context,

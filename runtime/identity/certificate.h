@@ -65,6 +65,9 @@ class Trust {
   // The entries of the list, which may be those of certificates that have
   // ended.
   const Revocations& Revoked() const;
+  // The date of the list; InfinitePast without one.  No certificate passes
+  // before it.
+  absl::Time ListMade() const;
 
  private:
   struct Impl;

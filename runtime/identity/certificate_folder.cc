@@ -180,38 +180,30 @@ absl::StatusOr<std::shared_ptr<CertificateFolder>> CertificateFolder::Open(
 // certificate in again: the contents that were read last stay.
 void CertificateFolder::ReadAgain() {
   const Stamps stamps = StampsOf(path_);
-  const absl::Time now = clock_();
-  if (stamps == stamps_ && now < again_) return;
+  // Damaged files may be put back as they were read last.
+  if (stamps == stamps_ && !damaged_) return;
   absl::StatusOr<TrustFiles> files = ReadTrustFiles(path_);
   absl::StatusOr<Trust> trust =
       files.ok() ? Trust::Create(files->authority, files->crl) : files.status();
-  if (!trust.ok()) {
-    // The files may be put back as they were read last, so that the stamps
-    // alone do not say when to look.
-    again_ = absl::InfinitePast();
+  damaged_ = !trust.ok();
+  if (damaged_) {
     problem_ = absl::StrCat(path_, ": ", trust.status().message(),
                             "; what was read before stays in force");
     return;
   }
   stamps_ = stamps;
   problem_.clear();
-  again_ = absl::InfiniteFuture();
   // Another authority has a list of its own, which need not contain the old
-  // one's.
-  const absl::Time end =
-      files->authority == authority_
-          ? LastEndOfMissing(trust_.Revoked(), trust->Revoked())
-          : absl::InfinitePast();
-  // A certificate that has ended by this clock is refused by it, in the list or
-  // not.  No margin is needed: the authority has kept the entry for the largest
-  // difference between clocks.
-  if (now < end) {
+  // one's.  The list's own date decides, not this machine's clock, which may
+  // jump; a list of the future lets nobody in (Trust).
+  if (files->authority == authority_ &&
+      trust->ListMade() <
+          LastEndOfMissing(trust_.Revoked(), trust->Revoked())) {
     problem_ = absl::StrCat(
         crl_path(),
         " is older than the list read before, which stays in force: it lacks "
-        "certificates that have been revoked and, by the clock of this "
-        "machine, have not ended; copy the authority's newest");
-    again_ = end;
+        "certificates that have been revoked and had not ended when it was "
+        "made; copy the authority's newest");
     return;
   }
   authority_ = std::move(files->authority);

@@ -118,9 +118,7 @@ class CertificateFolder {
   Trust trust_ ABSL_GUARDED_BY(mu_);
   Stamps stamps_ ABSL_GUARDED_BY(mu_);  // of what was read last
   std::string problem_ ABSL_GUARDED_BY(mu_);
-  // From when on files that have not changed are read again: a list that was
-  // not taken may be then.
-  absl::Time again_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
+  bool damaged_ ABSL_GUARDED_BY(mu_) = false;  // as of the last look
   std::string warned_of_ ABSL_GUARDED_BY(mu_);
   absl::Time warned_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
 };
