@@ -62,7 +62,8 @@ void TopologyClient::Suspect(const std::vector<PeerId>& peers) {
 
 void TopologyClient::Report(const PeerReport& report) {
   // The fleet waits in every round until the service has what it chooses by.
-  if (options_.auto_overlap && report.tempo.rounds == kRoundsToChoose) {
+  if (options_.auto_overlap && report.tempo.rounds == kExchangesToChoose &&
+      report_.tempo.rounds != kExchangesToChoose) {
     SendSoon();
   }
   const bool keep =

@@ -17,7 +17,7 @@ constexpr uint64_t kMaxSketchEvery = 1 << 16;
 // The first exchanges of a view open connections, and their formats are chosen
 // from what they show: they say nothing of those to come.
 constexpr uint64_t kFirst = 2;
-static_assert(kRoundsToGoBack <= Recent::kMost);
+static_assert(kExchangesToGoBack <= Recent::kMost);
 
 }  // namespace
 
@@ -80,7 +80,8 @@ void Reporter::MeasureTempo(absl::Duration length, Neighborhood& neighborhood) {
   // and deadlines would learn from themselves.
   busy_.Add(absl::ToDoubleSeconds(length) - metrics_.seconds_waiting);
   // Exchanges of another format say nothing of how long one takes now: the
-  // service would choose an overlap for them.  One more of them is under way.
+  // service would choose an overlap for them.  The next one waits in the queue
+  // that they have left.
   if (neighborhood.TakeFormatChange()) {
     exchanges_.Clear();
     exchanged_ = kFirst - 1;

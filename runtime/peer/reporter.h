@@ -55,8 +55,8 @@ class Reporter {
 
   // Moving average of a round.
   absl::Duration round_length() const { return round_length_; }
-  // Seconds over the rounds since the view: a round without waiting, and the
-  // longest exchange.
+  // Seconds over the rounds since the view: a round without waiting, and its
+  // longest exchange, if it has the present formats.
   double median_busy() const { return busy_.Quantile(0.5); }
   double long_exchange() const { return exchanges_.Quantile(0.9); }
   // Another view begins, whose rounds may take another time.
@@ -76,7 +76,7 @@ class Reporter {
   Throttle unauthenticated_, congestion_;
   absl::Duration round_length_;
   Recent busy_, exchanges_;  // seconds
-  uint64_t exchanged_ = 0;   // rounds of this view with an exchange
+  uint64_t exchanged_ = 0;   // rounds with one of the present formats
   uint64_t sketch_every_ = 1;
   absl::Time sketched_ = absl::InfinitePast();
   std::vector<double> sketch_;

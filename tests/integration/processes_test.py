@@ -719,7 +719,7 @@ class ProcessTest(unittest.TestCase):
         if may:
             wait_for(lambda: fleet.round_of(1) > 1 and fleet.round_of(2) > 1)
             # A peer asks after a neighbour that is silent for half a second, so
-            # that not every pause is a long one.
+            # not every pause is a long one: a number of rounds would not do.
             wait_for(given)
             for process in fleet.processes.values():
                 process.send_signal(signal.SIGINT)

@@ -28,7 +28,7 @@ namespace gossamer {
 struct Tempo {
   double busy_seconds = 0;      // a round without its waiting, median
   double exchange_seconds = 0;  // the longest of a round, 90th percentile
-  uint64_t rounds = 0;          // that were measured; 0: exchanges were not
+  uint64_t rounds = 0;          // with an exchange of the present formats
 };
 
 // The measured way from one peer to another.

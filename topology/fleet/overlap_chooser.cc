@@ -22,8 +22,8 @@ constexpr double kToSpare = 1.25;
 // A larger h brought nothing if exchanges became longer by this part of its
 // growth: by all of it, on a link that carries no more.
 constexpr double kBroughtNothing = 0.85;
-// The link is another one if they take so many times as long as when it was
-// full.
+// The link is another one if they take so many times as long, or as short, as
+// when it was full.
 constexpr double kAnotherLink = 1.5;
 
 int StepsFor(double exchange, double step) {
@@ -43,7 +43,7 @@ int OverlapChooser::Choose(std::span<const Tempo> peers, int current,
                        p.exchange_seconds >= 0;
     // One member without a measurement leaves the choice as it is: its exchange
     // may be the longest.
-    if (!sound || p.rounds < kRoundsToChoose) return current;
+    if (!sound || p.rounds < kExchangesToChoose) return current;
     step = std::max(step, p.busy_seconds);
     measured = std::min(measured, p.rounds);
   }
@@ -54,29 +54,42 @@ int OverlapChooser::Choose(std::span<const Tempo> peers, int current,
       exchange = std::max(exchange, p.exchange_seconds);
     }
   }
-  if (const auto raise = std::exchange(raised_, std::nullopt)) {
-    const double more = static_cast<double>(current) / raise->from;
-    if (exchange >= kBroughtNothing * more * raise->exchange) full_ = exchange;
-  }
   const int enough = StepsFor(kMargin * exchange, step);
-  if (enough > current) {
-    if (exchange < kAnotherLink * full_) return current;
-    full_ = 0;
-    raised_ = Raise{.from = current, .exchange = exchange};
-    if (std::exchange(went_back_, false)) patience_ *= 2;
-    return enough;
-  }
-  full_ = 0;  // nobody waits any more
-  // An h that is too small makes every round wait, so a smaller one takes
-  // measurements of many more rounds.  One that turns out too small is waited
-  // for twice as long the next time: the time of an exchange may depend on h
-  // itself.
+  if (enough > current) return Larger(enough, current, exchange, measured);
+  if (measured < kExchangesToGoBack) return current;
+  full_.reset();  // nobody waits any more
+  // An h that is too small makes every round wait, so a smaller one takes many
+  // more measurements.  One that turns out too small is waited for twice as
+  // long the next time: the time of an exchange may depend on h itself.
   const int less = StepsFor(kToSpare * exchange, step);
-  if (less >= current || measured < kRoundsToGoBack || rounds < patience_) {
-    return current;
-  }
+  if (less >= current || rounds < patience_) return current;
   went_back_ = true;
   return less;
+}
+
+int OverlapChooser::Larger(int enough, int current, double exchange,
+                           uint64_t measured) {
+  if (raised_ && raised_->to == current) {
+    // The first exchanges with this h find the queue of the one before.
+    if (measured < kExchangesToChoose + static_cast<uint64_t>(current)) {
+      return current;
+    }
+    const double more = static_cast<double>(current) / raised_->from;
+    if (exchange >= kBroughtNothing * more * raised_->exchange) {
+      full_ = exchange;
+    }
+  }
+  raised_.reset();
+  if (full_) {
+    const bool same =
+        exchange < kAnotherLink * *full_ && exchange * kAnotherLink > *full_;
+    // A few long ones are a disturbance.
+    if (same || measured < kExchangesToGoBack) return current;
+    full_.reset();
+  }
+  raised_ = Raise{.from = current, .to = enough, .exchange = exchange};
+  if (std::exchange(went_back_, false)) patience_ *= 2;
+  return enough;
 }
 
 }  // namespace gossamer

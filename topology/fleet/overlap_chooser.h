@@ -1,7 +1,7 @@
 // The number of steps behind which an exchange should hide, from the times that
 // peers measure.
 //
-// Pure.  Knows nothing of views or heartbeats.
+// Knows nothing of views, heartbeats or clocks.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_OVERLAP_CHOOSER_H_
 #define GOSSAMER_TOPOLOGY_FLEET_OVERLAP_CHOOSER_H_
@@ -18,33 +18,35 @@ namespace gossamer {
 // a choice is made, and before one of a smaller h.  Few are enough to see that
 // every round waits; the choice holds from a dozen rounds later on, when all
 // have heard of it.
-inline constexpr uint64_t kRoundsToChoose = 3;
-inline constexpr uint64_t kRoundsToGoBack = 32;
+inline constexpr uint64_t kExchangesToChoose = 3, kExchangesToGoBack = 32;
 
 class OverlapChooser {
  public:
   // The h in [1, kMaxOverlap] that hides the exchanges of this fleet, or
   // `current` (1 or more) if the reports do not say, or not clearly: a smaller
-  // h needs a quarter to spare.  `rounds`: those of the slowest peer with
-  // `current`.  The caller takes the h that is returned.
+  // h needs a quarter to spare.  `rounds`: those of the slowest peer in the
+  // present view.  The caller takes the h that is returned.
   //
   // Fast peers see slow ones as late; that no overlap can hide.  So only those
   // count that are nearly as slow as the slowest, which sets the pace.
   //
   // On a link that is full, exchanges take longer the more of them are under
   // way, and no h hides them.  A larger h that brought nothing is the last,
-  // until exchanges take much longer than with it.
+  // until exchanges take another time for long.
   int Choose(std::span<const Tempo> peers, int current, uint64_t rounds);
 
  private:
   struct Raise {
-    int from = 0;
+    int from = 0, to = 0;
     double exchange = 0;  // before it, in seconds
   };
-  std::optional<Raise> raised_;  // the last change, if it was one just now
-  double full_ = 0;  // seconds that an exchange took as the link was full
-  uint64_t patience_ = kRoundsToGoBack;  // rounds before one of a smaller h
-  bool went_back_ = false;               // by the last change
+  int Larger(int enough, int current, double exchange, uint64_t measured);
+
+  std::optional<Raise> raised_;  // the last one, until it has been judged
+  std::optional<double>
+      full_;  // seconds of an exchange, on a link that is full
+  uint64_t patience_ = kExchangesToGoBack;  // rounds before one of a smaller h
+  bool went_back_ = false;                  // by the last change
 };
 
 }  // namespace gossamer

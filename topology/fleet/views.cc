@@ -172,8 +172,11 @@ void Views::AdaptOverlap() {
   for (const MemberRecord& m : roster_.members()) {
     if (m.finished || !OfTheFleet(m)) continue;
     const PeerReport& report = roster_.live(m.id).report;
-    // Measured in the present view, not in the one before.
-    if (report.round < view().from_round + kRoundsToChoose) return;
+    const uint64_t made =
+        report.round - std::min(report.round, view().from_round);
+    // A peer that has measured more rounds than it has made in this view
+    // measured them in the one before.
+    if (made < report.tempo.rounds || report.tempo.rounds == 0) return;
     slowest = std::min(slowest, report.round);
     tempos.push_back(report.tempo);
   }

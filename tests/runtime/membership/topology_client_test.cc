@@ -26,6 +26,7 @@
 #include "tests/runtime/transport/hostile_server.h"
 #include "tests/testing/peak_memory.h"
 #include "tests/testing/temporary_folder.h"
+#include "topology/fleet/overlap_chooser.h"
 #include "topology/fleet/protocol.h"
 #include "topology/fleet/sketch.h"
 #include "topology/fleet/view_message.h"
@@ -620,9 +621,15 @@ class LateCalls final : public TopologyCalls {
     });
   }
   void Heartbeat(wire::HeartbeatRequest,
-                 Done<wire::HeartbeatResponse>) override {}
+                 Done<wire::HeartbeatResponse> done) override {
+    ++heartbeats;
+    loop_->Post([done = std::move(done)] {
+      done(absl::OkStatus(), wire::HeartbeatResponse());
+    });
+  }
 
   bool up = false;
+  int heartbeats = 0;
   wire::RegisterRequest registered;
 
  private:
@@ -647,6 +654,7 @@ class LastViewTest : public ::testing::Test {
     options.checkpoint_rounds = std::move(checkpoints);
     options.last_view = std::move(last);
     options.patience = absl::Seconds(10);
+    options.auto_overlap = true;
     auto calls = std::make_unique<LateCalls>(&loop_);
     calls_ = calls.get();
     client_ = std::make_unique<TopologyClient>(std::move(options), &loop_,
@@ -699,6 +707,32 @@ TEST_F(LastViewTest, IsOfNoUseWithoutACheckpoint) {
   Begin({});
   shared_.RunFor(absl::Minutes(1));
   EXPECT_EQ(client_->last_view(), nullptr);
+}
+
+// The service waits for what it chooses the overlap by.  A round without an
+// exchange repeats the number of those that have been measured.
+TEST_F(LastViewTest, WhatAChoiceTakesHastensOneHeartbeat) {
+  Begin({40});
+  shared_.RunFor(absl::Seconds(14));
+  client_->GoOnByLastView();
+  calls_->up = true;
+  shared_.RunFor(absl::Seconds(5));
+  const auto heartbeats_after = [this](uint64_t exchanges) {
+    PeerReport report;
+    report.round = 41;
+    report.tempo = {.rounds = exchanges};
+    calls_->heartbeats = 0;
+    client_->Report(report);
+    shared_.RunFor(absl::Milliseconds(1));
+    return calls_->heartbeats;
+  };
+  for (int times : {1, 2}) {
+    SCOPED_TRACE(times);
+    EXPECT_EQ(heartbeats_after(kExchangesToChoose - 1), 0);
+    EXPECT_EQ(heartbeats_after(kExchangesToChoose), 1);
+    EXPECT_EQ(heartbeats_after(kExchangesToChoose), 0);
+    EXPECT_EQ(heartbeats_after(kExchangesToChoose + 1), 0);
+  }
 }
 
 TEST(TopologyClientTest, HeartbeatsAtDifferentMomentsShareSketchedRounds) {

@@ -666,7 +666,7 @@ TEST_F(FleetTest, ChoosesTheOverlapFromWhatAllHaveMeasured) {
   const uint64_t from = fleet_->record().view.from_round;
   EXPECT_GT(from, 41);
   // Measurements from before the view's adoption do not count.
-  for (int i : {1, 2}) beat(i, from + kRoundsToChoose - 1, 0.9);
+  for (int i : {1, 2}) beat(i, from + 31, 0.9);
   EXPECT_EQ(fleet_->record().view.epoch, 2);
   for (int i : {1, 2}) beat(i, from + 50, 0.05);
   EXPECT_EQ(fleet_->record().view.epoch, 3);
@@ -684,7 +684,7 @@ TEST_F(FleetTest, WaitsLongerForASmallerOverlapThatDidNotDo) {
   // Returns the h in use once peer 1 is `rounds` into the view.
   const auto overlap = [&](uint64_t rounds, double exchange) {
     FleetHeartbeat h = Beat(1, 101, fleet_->record().view.from_round + rounds);
-    h.report.tempo = {0.1, exchange, 32};
+    h.report.tempo = {0.1, exchange, std::min<uint64_t>(rounds, 32)};
     h.report.rounds_per_second = 10;
     Hear(h);
     return fleet_->record().view.overlap_steps;

@@ -13,7 +13,7 @@ namespace gossamer {
 namespace {
 
 int Choose(std::vector<Tempo> peers, int current) {
-  return OverlapChooser().Choose(peers, current, kRoundsToGoBack);
+  return OverlapChooser().Choose(peers, current, kExchangesToGoBack);
 }
 
 TEST(OverlapChooserTest, HidesTheLongestExchangeBehindSteps) {
@@ -24,7 +24,7 @@ TEST(OverlapChooserTest, HidesTheLongestExchangeBehindSteps) {
 }
 
 TEST(OverlapChooserTest, WaitsForEveryPeersMeasurements) {
-  EXPECT_EQ(Choose({{0.1, 0.5, 32}, {0.1, 0.5, kRoundsToChoose - 1}}, 1), 1);
+  EXPECT_EQ(Choose({{0.1, 0.5, 32}, {0.1, 0.5, kExchangesToChoose - 1}}, 1), 1);
   EXPECT_EQ(Choose({}, 3), 3);
 }
 
@@ -40,23 +40,51 @@ TEST(OverlapChooserTest, SlowPeersAreNotSlowLinks) {
   EXPECT_EQ(Choose({{0.095, 0.25, 32}, {0.1, 0.02, 32}}, 1), 3);
 }
 
-// Steps of 0.1 s on a link that carries a payload in 0.125 s: a second exchange
-// under way fills it, and a third one can only wait in its queue.
-TEST(OverlapChooserTest, FillsNoQueueOfAFullLink) {
-  OverlapChooser chooser;
-  const auto choose = [&](double exchange, int current) {
-    return chooser.Choose(std::vector<Tempo>{{0.1, exchange, 32}}, current, 32);
-  };
-  EXPECT_EQ(choose(0.16, 1), 2);
-  EXPECT_EQ(choose(0.25, 2), 3);  // a round takes 0.125 s instead of 0.16
-  for (int i = 0; i < 100; ++i) {
-    EXPECT_EQ(choose(0.375, 3), 3);
-    EXPECT_EQ(choose(0.55, 3), 3);
+// A fleet with steps of 0.1 s.
+class SteadyFleet {
+ public:
+  // `measured`: exchanges of each peer in the present view.
+  int Choose(double exchange, int current, uint64_t measured) {
+    return chooser_.Choose(std::vector<Tempo>{{0.1, exchange, measured}},
+                           current, measured);
   }
-  // The link has become another one, and latency is what a larger h hides.
-  EXPECT_EQ(choose(0.6, 3), 7);
-  EXPECT_EQ(choose(0.66, 7), 7);
-  EXPECT_EQ(choose(0.71, 7), 8);
+
+ private:
+  OverlapChooser chooser_;
+};
+
+// A link that carries a payload in 0.125 s: a second exchange under way fills
+// it, and a third one can only wait in its queue.
+TEST(OverlapChooserTest, FillsNoQueueOfAFullLink) {
+  SteadyFleet fleet;
+  EXPECT_EQ(fleet.Choose(0.16, 1, 3), 2);
+  EXPECT_EQ(fleet.Choose(0.25, 2, 5),
+            3);  // a round takes 0.125 instead of 0.16
+  // The queue grows by and by.
+  EXPECT_EQ(fleet.Choose(0.31, 3, 5), 3);
+  for (uint64_t measured : {6, 8, 32}) {
+    EXPECT_EQ(fleet.Choose(0.375, 3, measured), 3) << measured;
+  }
+  // A few long ones are a disturbance, and many the latency of another link.
+  EXPECT_EQ(fleet.Choose(0.6, 3, 31), 3);
+  EXPECT_EQ(fleet.Choose(0.55, 3, 32), 3);
+  EXPECT_EQ(fleet.Choose(0.6, 3, 32), 7);
+}
+
+TEST(OverlapChooserTest, HidesTheLatencyOfALinkThatIsNoLongerFull) {
+  SteadyFleet fleet;
+  EXPECT_EQ(fleet.Choose(0.19, 1, 3), 2);
+  EXPECT_EQ(fleet.Choose(0.5, 2, 5), 2);
+  EXPECT_EQ(fleet.Choose(0.3, 2, 31), 2);
+  EXPECT_EQ(fleet.Choose(0.3, 2, 32), 4);
+}
+
+TEST(OverlapChooserTest, JudgesALargerOverlapByItsOwnExchanges) {
+  SteadyFleet fleet;
+  EXPECT_EQ(fleet.Choose(0.3, 1, 3), 4);
+  // It did bring something: rounds of a full link became shorter.
+  EXPECT_EQ(fleet.Choose(0.9, 4, 6), 4);
+  EXPECT_EQ(fleet.Choose(0.9, 4, 7), 8);
 }
 
 TEST(OverlapChooserTest, NonsenseChangesNothing) {
