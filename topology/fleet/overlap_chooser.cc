@@ -59,8 +59,8 @@ int OverlapChooser::Choose(std::span<const Tempo> peers, int current,
   if (measured < kExchangesToGoBack) return current;
   full_.reset();  // nobody waits any more
   // An h that is too small makes every round wait, so a smaller one takes many
-  // more measurements.  One that turns out too small is waited for twice as
-  // long the next time: the time of an exchange may depend on h itself.
+  // more measurements.  A smaller h that did not do takes twice as long the
+  // next time: the time of an exchange may depend on h itself.
   const int less = StepsFor(kToSpare * exchange, step);
   if (less >= current || rounds < patience_) return current;
   went_back_ = true;
