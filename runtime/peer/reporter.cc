@@ -77,8 +77,11 @@ void Reporter::MeasureTempo(absl::Duration length, Neighborhood& neighborhood) {
   metrics_.seconds_exchanging =
       absl::ToDoubleSeconds(neighborhood.TakeExchangeTime());
   // Waiting is left out: with it each peer would seem as slow as the slowest,
-  // and deadlines would learn from themselves.
-  busy_.Add(absl::ToDoubleSeconds(length) - metrics_.seconds_waiting);
+  // and deadlines would learn from themselves.  A process needs longer for its
+  // first round, and the others would take it for that slow for seconds.
+  if (std::exchange(warm_, true)) {
+    busy_.Add(absl::ToDoubleSeconds(length) - metrics_.seconds_waiting);
+  }
   // Exchanges of another format say nothing of how long one takes now: the
   // service would choose an overlap for them.  The next one waits in the queue
   // that they have left.

@@ -58,11 +58,16 @@ class Reporter {
   // Seconds over the rounds since the view: a round without waiting, and its
   // longest exchange, if it has the present formats.
   double median_busy() const { return busy_.Quantile(0.5); }
-  double long_exchange() const { return exchanges_.Quantile(0.9); }
+  // Of a few exchanges the median: a queue of wider payloads may drain yet.
+  double long_exchange() const {
+    return exchanges_.Quantile(exchanges_.size() < kMany ? 0.5 : 0.9);
+  }
   // Another view begins, whose rounds may take another time.
   void ForgetTempo();
 
  private:
+  static constexpr size_t kMany = 10;
+
   void MeasureTempo(absl::Duration length, Neighborhood& neighborhood);
   void TakeSketch();
 
@@ -75,6 +80,7 @@ class Reporter {
   RoundMetrics metrics_;
   Throttle unauthenticated_, congestion_;
   absl::Duration round_length_;
+  bool warm_ = false;        // a first round is over
   Recent busy_, exchanges_;  // seconds
   uint64_t exchanged_ = 0;   // rounds with one of the present formats
   uint64_t sketch_every_ = 1;
