@@ -192,7 +192,7 @@ TEST_F(Rehearse, OverlapAutoHidesTheLatency) {
   EXPECT_GT(s["rounds_per_second"].get<double>(), 22);  // it is 20 with h = 1
 }
 
-// What `auto` chooses is chosen by round 20, and from there on no round waits:
+// The last choice of `auto` holds from round 20 on, and no round waits then:
 // in a cell of 200 ms whose uplinks just carry one bit a parameter in 40 ms,
 // and on a line from home that the first payloads fill for seconds.
 TEST_F(Rehearse, AutoHasSettledByRoundTwenty) {
