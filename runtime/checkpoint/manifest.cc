@@ -5,8 +5,8 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
+#include "runtime/base/protobuf_errors.h"
 #include "runtime/checkpoint/snapshot.h"
 
 namespace gossamer {
@@ -14,12 +14,6 @@ namespace {
 
 constexpr uint32_t kVersion = 1;
 constexpr char kChecksum[] = "checksum: ";
-
-// Drops protobuf's own messages, which would go to stderr.  The returned status
-// says enough.
-class Silent : public google::protobuf::io::ErrorCollector {
-  void AddError(int, int, const std::string&) override {}
-};
 
 std::string ChecksumOf(const std::string& text) {
   return absl::BytesToHexString(Sha256(std::as_bytes(std::span(text))));
@@ -52,7 +46,7 @@ std::string FormatManifest(const wire::CheckpointManifest& manifest) {
   std::string text;
   // The checksum line comes after the printed text and covers all of it, byte
   // for byte.
-  google::protobuf::TextFormat::PrintToString(manifest, &text);
+  (void)google::protobuf::TextFormat::PrintToString(manifest, &text);
   const std::string checksum = ChecksumOf(text);
   return absl::StrCat(text, kChecksum, "\"", checksum, "\"\n");
 }
@@ -61,8 +55,8 @@ absl::StatusOr<wire::CheckpointManifest> ParseManifest(
     const std::string& text) {
   wire::CheckpointManifest manifest;
   google::protobuf::TextFormat::Parser parser;
-  Silent silent;
-  parser.RecordErrorsTo(&silent);
+  ParseErrors dropped;  // the returned status says enough
+  parser.RecordErrorsTo(&dropped);
   if (!parser.ParseFromString(text, &manifest)) {
     return absl::DataLossError("not a manifest");
   }

@@ -13,8 +13,8 @@
 #include "absl/strings/strip.h"
 #include "algorithms/base/spelling.h"
 #include "google/protobuf/descriptor.h"
-#include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
+#include "runtime/base/protobuf_errors.h"
 #include "runtime/config/old_keys.h"
 
 namespace gossamer {
@@ -81,12 +81,17 @@ std::string NoSuchValue(const std::string& field, const std::string& value) {
 }
 
 // Turns protobuf's reports into lines for people.
-class ErrorLines : public google::protobuf::io::ErrorCollector {
+class ErrorLines : public ParseErrors {
  public:
   ErrorLines(std::string_view text, std::string_view file)
       : lines_(absl::StrSplit(std::string(text), '\n')), file_(file) {}
 
-  void AddError(int line, int column, const std::string& message) override {
+  std::string Text() const { return absl::StrJoin(out_, "\n"); }
+
+ private:
+  static constexpr size_t kMost = 10;
+
+  void OnError(int line, int column, const std::string& message) override {
     if (out_.size() >= kMost) return;
     std::string rest = message;
     std::string explained = message;
@@ -105,12 +110,6 @@ class ErrorLines : public google::protobuf::io::ErrorCollector {
     out_.push_back(
         absl::StrCat(file_, ":", line + 1, ":", column + 1, ": ", explained));
   }
-  void AddWarning(int, int, const std::string&) override {}
-
-  std::string Text() const { return absl::StrJoin(out_, "\n"); }
-
- private:
-  static constexpr size_t kMost = 10;
 
   // The parser reports an unknown key at the token after it.
   void StepBackTo(const std::string& name, int& line, int& column) const {
@@ -133,6 +132,20 @@ std::string OriginText(std::string_view file,
   return absl::StrCat(std::string(file), ":", at.line + 1, ":", at.column + 1);
 }
 
+// Returns where a field was set; `index` is -1 if it is not repeated.  Newer
+// releases of protobuf say it at more length, and call the former deprecated.
+template <typename Tree>
+TextFormat::ParseLocation LocationOf(const Tree& tree,
+                                     const FieldDescriptor* field, int index) {
+  if constexpr (requires { tree.GetFieldLocation(field); }) {
+    const auto at = index < 0 ? tree.GetFieldLocation(field)
+                              : tree.GetFieldLocation(field, index);
+    return at.ok() ? at->full.start : TextFormat::ParseLocation();
+  } else {
+    return tree.GetLocation(field, index);
+  }
+}
+
 void CollectOrigins(const Message& message,
                     const TextFormat::ParseInfoTree& tree,
                     const std::string& prefix, std::string_view file,
@@ -141,7 +154,7 @@ void CollectOrigins(const Message& message,
   message.GetReflection()->ListFields(message, &set);
   for (const FieldDescriptor* field : set) {
     const std::string path = absl::StrCat(prefix, field->name());
-    const auto at = tree.GetLocation(field, field->is_repeated() ? 0 : -1);
+    const auto at = LocationOf(tree, field, field->is_repeated() ? 0 : -1);
     origins[path] = OriginText(file, at);
     if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
     if (!field->is_repeated()) {
@@ -153,7 +166,7 @@ void CollectOrigins(const Message& message,
     for (int i = 0; i < message.GetReflection()->FieldSize(message, field);
          ++i) {
       const std::string element = absl::StrCat(path, "[", i, "]");
-      origins[element] = OriginText(file, tree.GetLocation(field, i));
+      origins[element] = OriginText(file, LocationOf(tree, field, i));
       CollectOrigins(
           message.GetReflection()->GetRepeatedMessage(message, field, i),
           *tree.GetTreeForNested(field, i), element + ".", file, origins);
@@ -177,18 +190,12 @@ std::string Expected(const FieldDescriptor& field) {
   }
 }
 
-// Keeps protobuf's parser from writing to stderr.
-class Silent : public google::protobuf::io::ErrorCollector {
-  void AddError(int, int, const std::string&) override {}
-  void AddWarning(int, int, const std::string&) override {}
-};
-
 bool ParseValue(const std::string& value, const FieldDescriptor& field,
                 Message& message) {
   const bool text = field.cpp_type() == FieldDescriptor::CPPTYPE_STRING;
-  Silent silent;
+  ParseErrors dropped;
   TextFormat::Parser parser;
-  parser.RecordErrorsTo(&silent);
+  parser.RecordErrorsTo(&dropped);
   return parser.ParseFieldValueFromString(
       text ? absl::StrCat("\"", absl::CEscape(value), "\"") : value, &field,
       &message);
@@ -290,7 +297,8 @@ void FillDefaults(Message& message) {
       // type.
       std::string value;
       TextFormat::PrintFieldValueToString(message, &field, -1, &value);
-      TextFormat::Parser().ParseFieldValueFromString(value, &field, &message);
+      (void)TextFormat::Parser().ParseFieldValueFromString(value, &field,
+                                                           &message);
     } else if (set && !field.has_default_value() &&
                field.cpp_type() == FieldDescriptor::CPPTYPE_STRING &&
                reflection.GetString(message, &field).empty()) {

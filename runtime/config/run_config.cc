@@ -234,7 +234,7 @@ std::string ConfigurationDifference(const RunConfig& before,
 
 std::string ToTextProto(const RunConfig& config) {
   std::string text;
-  google::protobuf::TextFormat::PrintToString(config, &text);
+  (void)google::protobuf::TextFormat::PrintToString(config, &text);
   return text;
 }
 

@@ -26,7 +26,7 @@ std::string SignedPart(wire::ViewMessage view) {
     google::protobuf::io::StringOutputStream out(&bytes);
     google::protobuf::io::CodedOutputStream coded(&out);
     coded.SetSerializationDeterministic(true);
-    view.SerializeToCodedStream(&coded);
+    (void)view.SerializeToCodedStream(&coded);
   }
   return bytes;
 }

@@ -19,8 +19,8 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "algorithms/base/status_macros.h"
-#include "google/protobuf/stubs/logging.h"
 #include "runtime/base/descriptor_limit.h"
+#include "runtime/base/protobuf_errors.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/service/options.h"
 #include "runtime/service/store.h"
@@ -193,6 +193,6 @@ int main(int argc, char** argv) {
   // stays.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   // protobuf would log a line for every request that does not parse.
-  google::protobuf::SetLogHandler(nullptr);
+  gossamer::SilenceProtobuf();
   return gossamer::Main(argc, argv);
 }

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/time/time.h"
-#include "google/protobuf/stubs/logging.h"
 #include "proto/topology.pb.h"
+#include "runtime/base/protobuf_errors.h"
 #include "runtime/membership/topology_client.h"
 #include "runtime/sim/virtual_loop.h"
 #include "tests/fuzz/fuzz.h"
@@ -77,7 +77,7 @@ void Calls(Bytes input) {
 }
 
 void ViewBytes(Bytes input) {
-  const google::protobuf::LogSilencer silent;
+  SilenceProtobuf();
   wire::ViewMessage message;
   if (!ParseMessage(input, message)) return;
   const auto view = FromMessage(message);

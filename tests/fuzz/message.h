@@ -3,7 +3,7 @@
 #ifndef GOSSAMER_TESTS_FUZZ_MESSAGE_H_
 #define GOSSAMER_TESTS_FUZZ_MESSAGE_H_
 
-#include "google/protobuf/stubs/logging.h"
+#include "runtime/base/protobuf_errors.h"
 #include "tests/fuzz/fuzz.h"
 #include "topology/fleet/protocol.h"
 
@@ -11,7 +11,7 @@ namespace gossamer::fuzz {
 
 template <typename Message>
 bool Parse(Bytes bytes, Message& message) {
-  const google::protobuf::LogSilencer silent;
+  SilenceProtobuf();
   return bytes.size() <= static_cast<size_t>(kRequestBytes) &&
          message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
 }

@@ -1,6 +1,7 @@
 // Bytes that members send one another beside exchanges: probes of links, states
 // for joiners, and reasons of refusals.
 
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <map>
@@ -210,8 +211,11 @@ class Transfer {
     return true;
   }
   void Offer(StateDonor& donor, bool two_chunks) {
-    std::vector<std::byte> state = Copy(in_.TakePiece());
-    if (two_chunks) state.resize(kStateChunkBytes + 1024);
+    const Bytes piece = in_.TakePiece();
+    std::vector<std::byte> state(two_chunks ? kStateChunkBytes + 1024
+                                            : piece.size());
+    std::copy_n(piece.begin(), std::min(piece.size(), state.size()),
+                state.begin());
     std::string hash = Sha256(state);
     donor.Offer(std::move(state), std::move(hash), now_);
   }

@@ -10,9 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/state.h"
-#include "google/protobuf/stubs/logging.h"
 #include "google/protobuf/text_format.h"
 #include "proto/checkpoint.pb.h"
+#include "runtime/base/protobuf_errors.h"
 #include "runtime/checkpoint/file_ops.h"
 #include "runtime/checkpoint/privacy_ledger.h"
 #include "runtime/cli/run_folder.h"
@@ -53,8 +53,8 @@ void Ledger(Bytes input) {
   Require(made, "a folder can be made");
   Input in(input);
   wire::CheckpointManifest manifest;
-  if (const google::protobuf::LogSilencer silent;
-      !google::protobuf::TextFormat::ParseFromString(
+  SilenceProtobuf();
+  if (!google::protobuf::TextFormat::ParseFromString(
           std::string(Text(in.TakePiece())), &manifest)) {
     return;
   }
@@ -66,7 +66,7 @@ void Ledger(Bytes input) {
   file.set_sha256(SystemFileOps().Sha256(state).value());
   file.set_size(SystemFileOps().Size(state).value());
   std::string text;
-  google::protobuf::TextFormat::PrintToString(manifest, &text);
+  (void)google::protobuf::TextFormat::PrintToString(manifest, &text);
   Write("kept/round-7/manifest.textproto", std::as_bytes(std::span(text)));
 
   const auto ledger = PrivacyLedger::Open(

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "google/protobuf/stubs/logging.h"
 #include "proto/topology.pb.h"
+#include "runtime/base/protobuf_errors.h"
 #include "runtime/cli/fleet_client.h"
 #include "runtime/cli/survey_network.h"
 #include "runtime/lab/scenario.h"
@@ -68,7 +68,7 @@ void GoOn(const FleetRecord& record) {
 
 // The record that an instance finds in etcd.
 void StoredFleetBytes(Bytes input) {
-  const google::protobuf::LogSilencer silent;
+  SilenceProtobuf();
   const auto record = RecordFromBytes(AbslText(input));
   if (!record.ok()) return;
   const auto again = RecordFromBytes(ToBytes(*record));
@@ -150,7 +150,7 @@ void StoredRows(Bytes input) {
   sqlite3_exec(db, "COMMIT", nullptr, nullptr, nullptr);
   Require(sqlite3_close(db) == SQLITE_OK, "nothing of it is in use");
 
-  const google::protobuf::LogSilencer silent;
+  SilenceProtobuf();
   const auto store = SqliteStore::Open(path);
   Require(store.ok(), "it opens whatever the rows are");
   const auto record = (*store)->Load();

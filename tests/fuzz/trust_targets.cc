@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "google/protobuf/stubs/logging.h"
 #include "proto/topology.pb.h"
+#include "runtime/base/protobuf_errors.h"
 #include "runtime/identity/authority_folder.h"
 #include "runtime/identity/certificate_folder.h"
 #include "runtime/membership/view_signature.h"
@@ -62,7 +62,7 @@ std::string WithoutSignature(wire::ViewMessage view) {
 // An unsigned view, and one that the service has signed and in which one byte
 // was changed on the way: the input says where and how.
 void SignedView(Bytes input) {
-  const google::protobuf::LogSilencer silent;
+  SilenceProtobuf();
   Run& run = TheRun();
   Input in(input);
   const uint64_t where = in.Number();

@@ -53,7 +53,7 @@ bool ParseMessage(std::span<const std::byte> bytes,
   const int size = static_cast<int>(bytes.size());
   google::protobuf::io::CodedInputStream in(
       reinterpret_cast<const uint8_t*>(bytes.data()), size);
-  in.PushLimit(size);
+  (void)in.PushLimit(size);
   // Looked through first, without memory for any field; parsed only then.
   return Nests(in, *message.GetDescriptor(), kMostNested) &&
          message.ParseFromArray(bytes.data(), size);

@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <optional>
 #include <utility>
 
@@ -25,9 +27,10 @@ constexpr absl::Duration kAtOnce = absl::Milliseconds(20);
 // By then gRPC and the loop have dropped the calls of a flood.
 constexpr absl::Duration kGiveBackAfter = absl::Seconds(5);
 
-// TCP_INFO as the kernel has it: glibc's structure ends before the bytes.
+// TCP_INFO as the kernel has it.  The tcp_info of a C library is no part of it:
+// that of older ones ends before the bytes, and that of newer ones after them.
 struct LongTcpInfo {
-  tcp_info start;
+  alignas(uint64_t) std::array<std::byte, 104> start;
   uint64_t pacing_rate, max_pacing_rate;
   uint64_t bytes_acked, bytes_received;
 };

@@ -49,6 +49,31 @@ void RequireTls13() {
   });
 }
 
+// gRPC 1.51 knows one provider of all certificates, newer releases one of the
+// authorities and one of this end's own, and they call the former deprecated.
+template <typename Options, typename Provider>
+void Watch(const Provider& provider, Options* options) {
+  if constexpr (requires {
+                  options->set_root_certificate_provider(provider);
+                }) {
+    options->set_root_certificate_provider(provider);
+    options->set_identity_certificate_provider(provider);
+  } else {
+    options->set_certificate_provider(provider);
+    options->watch_root_certs();
+    options->watch_identity_key_cert_pairs();
+  }
+}
+
+template <typename Options, typename Provider>
+Options ServerOptions(const Provider& provider) {
+  if constexpr (requires { Options::Create(provider); }) {
+    return *Options::Create(provider);  // which refuses null alone
+  } else {
+    return Options(provider);
+  }
+}
+
 // Checks the server's role at the end of a handshake, on a thread of gRPC.
 class RoleVerifier final : public tls::ExternalCertificateVerifier {
  public:
@@ -95,9 +120,8 @@ TlsCredentials::TlsCredentials(std::shared_ptr<CertificateFolder> folder)
 
 std::shared_ptr<grpc::ServerCredentials> TlsCredentials::Server() const {
   if (folder_ == nullptr) return grpc::InsecureServerCredentials();
-  tls::TlsServerCredentialsOptions options(provider_);
-  options.watch_root_certs();
-  options.watch_identity_key_cert_pairs();
+  auto options = ServerOptions<tls::TlsServerCredentialsOptions>(provider_);
+  Watch(provider_, &options);
   options.set_cert_request_type(
       GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   return tls::TlsServerCredentials(options);
@@ -107,9 +131,7 @@ std::shared_ptr<grpc::ChannelCredentials> TlsCredentials::Channel(
     Role role) const {
   if (folder_ == nullptr) return grpc::InsecureChannelCredentials();
   tls::TlsChannelCredentialsOptions options;
-  options.set_certificate_provider(provider_);
-  options.watch_root_certs();
-  options.watch_identity_key_cert_pairs();
+  Watch(provider_, &options);
   options.set_verify_server_certs(true);
   // The identity in the certificate counts, not the name of the host.
   options.set_check_call_host(false);
