@@ -68,7 +68,9 @@ class FloodTest(unittest.TestCase):
                 self.assertEqual(again.recv(1), b"")
         for program, was in zip(programs, before):
             wait_for(lambda: memory(program) < was + MORE)
-        wait_for(lambda: fleet.told(1, "connection_refused") >= 2)
+        # Of the three floods within ten seconds one is told.  Calls that gRPC
+        # refuses itself, as newer releases do, are none of the transport's.
+        wait_for(lambda: fleet.told(1, "connection_refused") >= 1)
         self.assertNotIn("edge_down", fleet.events(1))
         fleet.processes[1].send_signal(signal.SIGINT)
         self.assertEqual(fleet.wait(), [0, 0, 0])

@@ -59,6 +59,12 @@ void SetCommonArguments(const GrpcOptions& options, SetInt set) {
   // An edge may be silent for as long as a round takes, and still has to notice
   // a machine that is gone.
   set(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // Newer releases of gRPC go by this instead of keepalive_timeout, of
+  // which 1.51 knows nothing; without it they notice a lost machine after a
+  // minute.  It holds for the pings that estimate the link, too, whose answers
+  // wait behind all bytes under way on a slow link, so that it is longer.
+  set("grpc.http2.ping_timeout_ms",
+      Milliseconds(options.keepalive_time + options.keepalive_timeout));
 }
 
 }  // namespace

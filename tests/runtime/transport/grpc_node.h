@@ -3,6 +3,7 @@
 #ifndef GOSSAMER_TESTS_RUNTIME_TRANSPORT_GRPC_NODE_H_
 #define GOSSAMER_TESTS_RUNTIME_TRANSPORT_GRPC_NODE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
@@ -91,6 +92,16 @@ class Node {
     MutexLock lock(&mu_);
     reported_.AwaitFor(&mu_, kLimit, [this] { return !problems_.empty(); });
     return problems_.empty() ? absl::OkStatus() : problems_.front();
+  }
+  // Returns whether one of this kind is reported.
+  bool AwaitProblem(absl::StatusCode code) {
+    MutexLock lock(&mu_);
+    const auto reported = [&] {
+      return std::ranges::any_of(
+          problems_, [&](const absl::Status& p) { return p.code() == code; });
+    };
+    reported_.AwaitFor(&mu_, kLimit, reported);
+    return reported();
   }
   size_t CountProblems() {
     MutexLock lock(&mu_);

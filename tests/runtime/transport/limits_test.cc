@@ -321,7 +321,8 @@ std::string FrameOf(char type, char flags, uint32_t stream,
   return frame + payload;
 }
 
-constexpr char kData = 0, kHeaders = 1, kReset = 3, kEndHeaders = 4;
+constexpr char kData = 0, kHeaders = 1, kReset = 3;
+constexpr char kEndStream = 1, kEndHeaders = 4;
 
 // The headers of a call that opens a stream of this transport.
 std::string HeadersOf(uint32_t stream) {
@@ -342,22 +343,48 @@ std::string HeadersOf(uint32_t stream) {
   return FrameOf(kHeaders, kEndHeaders, stream, fields);
 }
 
-// A client that never acknowledges the settings gets no more streams either.
+// Returns whether the other end ends this stream, by trailers or by a reset.
+bool Ends(const RawSocket& socket, uint32_t stream) {
+  for (;;) {
+    unsigned char frame[9];
+    if (::recv(socket.fd(), frame, sizeof frame, MSG_WAITALL) !=
+        static_cast<ssize_t>(sizeof frame)) {
+      return false;
+    }
+    std::string payload(frame[0] << 16 | frame[1] << 8 | frame[2], '\0');
+    if (!payload.empty() &&
+        ::recv(socket.fd(), payload.data(), payload.size(), MSG_WAITALL) <= 0) {
+      return false;
+    }
+    const bool last = frame[3] == kReset ||
+                      (frame[3] == kHeaders && (frame[4] & kEndStream) != 0);
+    if (last && frame[8] == stream) return true;
+  }
+}
+
+// A client that never acknowledges the settings gets no more streams either:
+// newer releases of gRPC refuse the second one, and with 1.51 the transport
+// does.
 TEST(LimitsTest, StreamsOfAConnectionThatIgnoresSettingsAreBounded) {
   GrpcOptions options = OptionsOf(kA);
   options.hello_timeout = kLimit;
   Node node(options);
   RawSocket rude(PortOf(node.address()));
   ASSERT_TRUE(rude.Send(kPreface + HeadersOf(1) + HeadersOf(3)));
-  const absl::Status problem = node.AwaitProblem();
-  EXPECT_TRUE(absl::IsResourceExhausted(problem)) << problem;
+  EXPECT_TRUE(Ends(rude, 3));
 }
 
 // Resets of HTTP/2 end the connection, and the peer's host is kept out; before
 // a hello and after one.
 TEST(LimitsTest, AFloodEndsItsConnection) {
   for (const bool greets : {false, true}) {
-    Node node(OptionsOf(kA));
+    GrpcOptions options = OptionsOf(kA);
+    // Newer releases of gRPC refuse most of these calls themselves.  Nobody
+    // hears of them then, and after a hello they may be bytes of a message
+    // under way.
+    options.stream_window_bytes = 64 << 10;
+    options.max_queued_bytes = 1 << 20;
+    Node node(options);
     node.Connect(kB, "");
     RawSocket rude(PortOf(node.address()));
     std::string flood = kPreface;
@@ -383,8 +410,7 @@ TEST(LimitsTest, AFloodEndsItsConnection) {
     rude.Send(flood);  // some of it, before the end
     EXPECT_TRUE(rude.EndsWithin(kLimit));
     EXPECT_LT(PeakMemory() - before, kPeakFactor * (128 << 10));
-    const absl::Status problem = node.AwaitProblem();
-    EXPECT_TRUE(absl::IsResourceExhausted(problem)) << problem;
+    EXPECT_TRUE(node.AwaitProblem(absl::StatusCode::kResourceExhausted));
     RawSocket again(PortOf(node.address()));
     EXPECT_TRUE(again.EndsWithin(kLimit));
   }
