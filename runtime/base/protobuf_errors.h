@@ -1,7 +1,7 @@
-// What protobuf's own code says of texts and messages that it cannot read, in
-// the spellings of protobuf 3.21 and of its newer releases.
+// The errors that protobuf itself tells of texts and messages, collected or kept
+// from stderr in the spellings of protobuf 3.21 and of its newer releases.
 //
-// Header only: who includes it links protobuf.
+// Header only.  A target that includes it links protobuf.
 
 #ifndef GOSSAMER_RUNTIME_BASE_PROTOBUF_ERRORS_H_
 #define GOSSAMER_RUNTIME_BASE_PROTOBUF_ERRORS_H_
