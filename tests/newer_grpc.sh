@@ -13,7 +13,7 @@ case ${1:-} in -h|--help|'') sed -n '2,10p' "$0" | sed 's/^# \{0,1\}//'; exit 0;
 cd "$(dirname "$0")/.."
 root=$(realpath -m -- "$1")
 tests=(transport_socket_tuning transport_chunking transport_conformance transport_grpc
-       peer_limits membership topology_service process_parts fuzz_replay)
+       peer_limits membership topology_service process_parts run_config checkpoint fuzz_replay)
 
 inside() {  # COMMAND: runs it in the root, with mounts that end with it.
   unshare --mount --pid --fork --kill-child bash -euc '

@@ -29,9 +29,10 @@ void PathsOf(const google::protobuf::Descriptor& type,
   for (int i = 0; i < type.field_count(); ++i) {
     const auto& field = *type.field(i);
     if (field.message_type() == nullptr) {
-      paths.insert(prefix + field.name());
+      paths.insert(absl::StrCat(prefix, field.name()));
     } else {
-      PathsOf(*field.message_type(), prefix + field.name() + ".", paths);
+      PathsOf(*field.message_type(), absl::StrCat(prefix, field.name(), "."),
+              paths);
     }
   }
 }
