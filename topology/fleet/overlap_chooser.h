@@ -43,8 +43,8 @@ class OverlapChooser {
   int Larger(int enough, int current, double exchange, uint64_t measured);
 
   std::optional<Raise> raised_;  // the last one, until it has been judged
-  std::optional<double>
-      full_;  // seconds of an exchange, on a link that is full
+  // Seconds of an exchange, on a link that is full.
+  std::optional<double> full_;
   uint64_t patience_ = kExchangesToGoBack;  // rounds before one of a smaller h
   bool went_back_ = false;                  // by the last change
 };

@@ -58,8 +58,8 @@ class SteadyFleet {
 TEST(OverlapChooserTest, FillsNoQueueOfAFullLink) {
   SteadyFleet fleet;
   EXPECT_EQ(fleet.Choose(0.16, 1, 3), 2);
-  EXPECT_EQ(fleet.Choose(0.25, 2, 5),
-            3);  // a round takes 0.125 instead of 0.16
+  // It did bring something: rounds take 0.125 s instead of 0.16.
+  EXPECT_EQ(fleet.Choose(0.25, 2, 5), 3);
   // The queue grows by and by.
   EXPECT_EQ(fleet.Choose(0.31, 3, 5), 3);
   for (uint64_t measured : {6, 8, 32}) {
@@ -82,7 +82,7 @@ TEST(OverlapChooserTest, HidesTheLatencyOfALinkThatIsNoLongerFull) {
 TEST(OverlapChooserTest, JudgesALargerOverlapByItsOwnExchanges) {
   SteadyFleet fleet;
   EXPECT_EQ(fleet.Choose(0.3, 1, 3), 4);
-  // It did bring something: rounds of a full link became shorter.
+  // Rounds take 0.225 s instead of 0.3.
   EXPECT_EQ(fleet.Choose(0.9, 4, 6), 4);
   EXPECT_EQ(fleet.Choose(0.9, 4, 7), 8);
 }
