@@ -25,7 +25,7 @@ INTEGRATION = pathlib.Path(__file__).resolve().parents[1] / "integration"
 sys.path.insert(0, str(INTEGRATION))
 
 import processes_test as processes  # noqa: E402
-from http2_flood import EDGE, SERVICE  # noqa: E402
+from http2_flood import EDGE, KINDS, SERVICE  # noqa: E402
 
 PARAMETERS = 1_000_000
 
@@ -82,8 +82,7 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("programs")
-    parser.add_argument("--kind", default="reset",
-                        choices=["reset", "settings", "ping"])
+    parser.add_argument("--kind", default="reset", choices=KINDS)
     parser.add_argument("--at", default="peer", choices=["peer", "service"])
     parser.add_argument("--seconds", type=float, default=10)
     options = parser.parse_args()

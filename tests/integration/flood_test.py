@@ -14,7 +14,7 @@ import tempfile
 import unittest
 
 import processes_test as processes
-from http2_flood import EDGE, SERVICE, Flood
+from http2_flood import EDGE, KINDS, SERVICE, Flood
 from processes_test import Fleet, LIMIT, SYNTHETIC, wait_for
 
 # More memory than before that a process may have once a flood is over.
@@ -49,7 +49,7 @@ class FloodTest(unittest.TestCase):
         before = [memory(p) for p in programs]
         certs = fleet.certs_of("peer-3") if locked else None
         for door, (port, path) in enumerate(doors):
-            for k, kind in enumerate(("reset", "settings", "ping")):
+            for k, kind in enumerate(KINDS):
                 # A host is barred after its flood.
                 source = f"127.0.{1 + door}.{1 + k}"
                 if locked:
@@ -68,7 +68,7 @@ class FloodTest(unittest.TestCase):
                 self.assertEqual(again.recv(1), b"")
         for program, was in zip(programs, before):
             wait_for(lambda: memory(program) < was + MORE)
-        # Of the three floods within ten seconds one is told.  Calls that gRPC
+        # Of the floods within ten seconds one is told.  Calls that gRPC
         # refuses itself, as newer releases do, are none of the transport's.
         wait_for(lambda: fleet.told(1, "connection_refused") >= 1)
         self.assertNotIn("edge_down", fleet.events(1))

