@@ -1,11 +1,8 @@
 #include "runtime/membership/view_signature.h"
 
-#include <string>
-
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "topology/fleet/view_message.h"
 
 namespace gossamer {
 namespace {
@@ -13,23 +10,6 @@ namespace {
 // A signature names its purpose, so that one of a view passes for nothing else
 // that the key signs.
 constexpr char kContext[] = "view 1";
-
-// Returns the bytes that are signed.  The fields are in the order of their
-// numbers and there are no maps, so they are deterministic.  Fields that a
-// newer service has added are kept and signed too.
-std::string SignedPart(wire::ViewMessage view) {
-  // These two fields are the signature's own.
-  view.clear_signature();
-  view.clear_certificate();
-  std::string bytes;
-  {
-    google::protobuf::io::StringOutputStream out(&bytes);
-    google::protobuf::io::CodedOutputStream coded(&out);
-    coded.SetSerializationDeterministic(true);
-    (void)view.SerializeToCodedStream(&coded);
-  }
-  return bytes;
-}
 
 }  // namespace
 

@@ -23,7 +23,12 @@ namespace gossamer {
 namespace {
 
 // The PRAGMA user_version of the file.
-constexpr int kSchemaVersion = 2;
+constexpr int kSchemaVersion = 3;
+
+// Makes a file of version 2 one of version 3.
+constexpr char kAddMacKey[] =
+    "BEGIN; ALTER TABLE fleet ADD COLUMN mac_key BLOB NOT NULL DEFAULT x'';"
+    "PRAGMA user_version=3; COMMIT";
 
 constexpr char kSchema[] = R"sql(
 CREATE TABLE fleet(
@@ -38,7 +43,8 @@ CREATE TABLE fleet(
   removals INTEGER NOT NULL,
   returns INTEGER NOT NULL,
   joins INTEGER NOT NULL,
-  leaves INTEGER NOT NULL) STRICT;
+  leaves INTEGER NOT NULL,
+  mac_key BLOB NOT NULL) STRICT;
 CREATE TABLE member(
   id INTEGER PRIMARY KEY,
   boot_id INTEGER NOT NULL,
@@ -188,6 +194,7 @@ absl::Status SqliteStore::Prepare() {
   }
   // A new file has version 0.
   if (version == kSchemaVersion) return absl::OkStatus();
+  if (version == 2) return Execute(db, path_, kAddMacKey);
   // The columns of another format are not guessed at: a fleet that is read
   // wrongly would begin with views that its peers contradict.
   if (version != 0) {
@@ -237,7 +244,7 @@ absl::StatusOr<std::optional<FleetRecord>> SqliteStore::Load() {
   Statement fleet(db,
                   "SELECT generation, layout_fingerprint, configuration_hash,"
                   " stop_round, stop_committed, assembled, suspicions,"
-                  " removals, returns, joins, leaves FROM fleet");
+                  " removals, returns, joins, leaves, mac_key FROM fleet");
   // Without a row nothing has been saved yet.
   const int found = fleet.Step();
   if (found == SQLITE_DONE) return std::nullopt;
@@ -253,6 +260,7 @@ absl::StatusOr<std::optional<FleetRecord>> SqliteStore::Load() {
                    .returns = fleet.NumberAt(8),
                    .joins = fleet.NumberAt(9),
                    .leaves = fleet.NumberAt(10)};
+  record.mac_key = fleet.BytesAt(11);
   GOSSAMER_RETURN_IF_ERROR(ReadMembers(record));
   Statement view(db, "SELECT message FROM view ORDER BY epoch DESC LIMIT 1");
   const int viewed = view.Step();
@@ -316,7 +324,7 @@ absl::Status SqliteStore::Save(const FleetRecord& record) {
     Statement fleet(
         db,
         "INSERT OR REPLACE INTO fleet VALUES(1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-        " ?)");
+        " ?, ?)");
     fleet.Number(record.generation)
         .Number(record.layout_fingerprint)
         .Number(record.configuration_hash)
@@ -327,7 +335,8 @@ absl::Status SqliteStore::Save(const FleetRecord& record) {
         .Number(record.counts.removals)
         .Number(record.counts.returns)
         .Number(record.counts.joins)
-        .Number(record.counts.leaves);
+        .Number(record.counts.leaves)
+        .Blob(record.mac_key);
     if (fleet.Step() != SQLITE_DONE) return Failure(db, path_, "cannot write");
     GOSSAMER_RETURN_IF_ERROR(WriteMembers(record));
     // There is no view before the first.

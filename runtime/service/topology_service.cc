@@ -1,5 +1,7 @@
 #include "runtime/service/topology_service.h"
 
+#include <openssl/rand.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -22,6 +24,14 @@ constexpr size_t kMostUnauthenticated = 1024;
 
 // The calls that one connection may have under way.
 constexpr int kMostStreams = 16;
+
+absl::StatusOr<std::string> RandomKey() {
+  unsigned char key[32];
+  if (RAND_bytes(key, sizeof(key)) != 1) {
+    return absl::InternalError("OpenSSL has no random numbers");
+  }
+  return std::string(reinterpret_cast<const char*>(key), sizeof(key));
+}
 
 grpc::ServerUnaryReactor* Finish(grpc::CallbackServerContext* context,
                                  const absl::Status& status) {
@@ -57,6 +67,9 @@ absl::StatusOr<std::unique_ptr<TopologyService>> TopologyService::Create(
           absl::StrCat("--certs: they are of ", ToUri(certificates->identity()),
                        ", and this is ", ToUri(self)));
     }
+  }
+  if (certificates == nullptr) {
+    GOSSAMER_ASSIGN_OR_RETURN(options.mac_key, RandomKey());
   }
   // A schedule that cannot be is refused at the start, not once this instance
   // is needed.

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 namespace gossamer::simulation {
@@ -158,11 +159,15 @@ absl::Status SimService::Start(bool old) {
   }
   // A year back, so that any use of a wall clock across a restart shows: leases
   // and epochs have to bear it.
-  clock_error_ = key_.Fold("clock").Uniform(starts_++) < kWrongClocks
+  clock_error_ = key_.Fold("clock").Uniform(starts_) < kWrongClocks
                      ? -absl::Hours(24 * 365)
                      : absl::ZeroDuration();
+  // Each incarnation draws a key, and uses it if its disk has none.
+  FleetOptions fleet_options = options_.fleet;
+  fleet_options.mac_key = absl::StrCat(key_.Fold("mac").Bits(starts_));
+  ++starts_;
   absl::StatusOr<std::unique_ptr<ControlPlane>> plane = ControlPlane::Create(
-      options_.fleet, disk_,
+      std::move(fleet_options), disk_,
       [this](const FleetRecord& record) {
         // A failed save must leave the answer ungiven, which the control plane
         // has to see to.

@@ -117,7 +117,8 @@ class Row {
 // and the view's bytes.
 void Fill(sqlite3* db, Input in) {
   {
-    Row fleet(db, "INSERT INTO fleet VALUES(1,?,?,?,?,?,?,?,?,?,?,?)");
+    Row fleet(db,
+              "INSERT INTO fleet VALUES(1,?,?,?,?,?,?,?,?,?,?,?,x'6b6579')");
     fleet.Number(in.Number()).Number(in.Number()).Number(in.Number());
     fleet.Number(in.Number());
     for (int i = 0; i < 7; ++i) fleet.Number(in.Byte());

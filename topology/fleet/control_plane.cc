@@ -12,6 +12,7 @@
 #include "algorithms/base/status_macros.h"
 #include "topology/fleet/control_messages.h"
 #include "topology/fleet/protocol.h"
+#include "topology/fleet/view_mac.h"
 
 namespace gossamer {
 namespace {
@@ -49,8 +50,12 @@ ControlPlane::ControlPlane(std::unique_ptr<Fleet> fleet, SaveRecord save,
       log_(std::move(log)),
       save_(std::move(save)),
       fleet_(std::move(fleet)),
+      adds_mac_(sign == nullptr),
       survey_(kTurnLimit),
-      view_answers_(std::move(sign)),
+      view_answers_(adds_mac_ ? SignView([this](wire::ViewMessage& view) {
+        return AddMac(fleet_->record().mac_key, view);
+      })
+                              : std::move(sign)),
       saved_(fleet_->record()),
       events_(events ? events : std::make_shared<ServiceEvents>(log_)) {}
 
@@ -219,7 +224,18 @@ absl::Status ControlPlane::Refuse(std::string_view call,
 
 absl::Status ControlPlane::Register(const wire::RegisterRequest& request,
                                     wire::RegisterResponse& response) {
-  const Registration r = RegistrationOf(request);
+  Registration r = RegistrationOf(request);
+  if (adds_mac_ && r.view) {
+    const std::string& key = fleet_->record().mac_key;
+    r.foreign = !key.empty() && !HasMac(key, request.view());
+  }
+  if (r.foreign && fleet_->record().assembled) {
+    events_->ReportSeldom(
+        "request_refused", clock_(),
+        absl::StrFormat("register of peer %d: the view that it trains by is of "
+                        "no service with this --state, and not taken",
+                        r.peer_id.value));
+  }
   const absl::StatusOr<PeerId> id = fleet_->Register(r, clock_());
   if (!id.ok()) {
     const std::string what = absl::StrCat("at ", PlainText(r.address), ": ",

@@ -38,8 +38,9 @@ class ControlPlane {
   // Takes up the record that an earlier incarnation has `stored`.  `log` gets a
   // line for people per event that changes the fleet; `events`, or without them
   // `log`, what is refused or fails.  `sign` signs the views of answers, which
-  // are believed whoever passes them on.  Errors: of Fleet::Create and of
-  // `save`.
+  // are believed whoever passes them on; requests then bring only views that
+  // the caller has checked.  Without it they get a MAC.  Errors: of
+  // Fleet::Create and of `save`.
   static absl::StatusOr<std::unique_ptr<ControlPlane>> Create(
       FleetOptions options, std::optional<FleetRecord> stored, SaveRecord save,
       Clock clock, Log log, std::shared_ptr<ServiceEvents> events = nullptr,
@@ -98,6 +99,7 @@ class ControlPlane {
   const Log log_;
   const SaveRecord save_;
   std::unique_ptr<Fleet> fleet_;
+  const bool adds_mac_;  // views, as nothing signs them
   LinkSurvey survey_;
   ViewAnswers view_answers_;
   FleetRecord saved_;

@@ -110,6 +110,7 @@ std::string ToBytes(const FleetRecord& record) {
     *stored.add_members() = ToMessage(m);
   }
   if (record.view.epoch != 0) *stored.mutable_view() = ToMessage(record.view);
+  stored.set_mac_key(record.mac_key);
   return stored.SerializeAsString();
 }
 
@@ -130,6 +131,7 @@ absl::StatusOr<FleetRecord> RecordFromBytes(absl::string_view bytes) {
   record.layout_fingerprint = stored.layout_fingerprint();
   record.configuration_hash = stored.configuration_hash();
   record.assembled = stored.assembled();
+  record.mac_key = stored.mac_key();
   record.stop = {.round = stored.stop_round(),
                  .committed = stored.stop_committed()};
   record.counts = {.suspicions = stored.suspicions(),

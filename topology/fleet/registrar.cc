@@ -209,9 +209,9 @@ absl::Status Registrar::Classify(const Registration& r, MemberRecord& member,
   const bool goes_on = known && member.standing == Standing::kMember &&
                        !r.checkpoint_rounds.empty();
   member.needs_parameters = !r.has_parameters && !goes_on;
-  // The view that the peer trains by is not newer than the present one, or
-  // Restore would have taken it, and the present one is without the peer.  It
-  // hears that it is outside, and comes as another incarnation.
+  // Restore has not taken the view that the peer trains by: it is not newer than
+  // the present one, which is without the peer, or no view of this run.  The
+  // peer hears that it is outside, and comes as another incarnation.
   if (!known && r.trains && r.view) {
     member.standing = Standing::kEvicted;
     return absl::OkStatus();

@@ -32,8 +32,11 @@ void Restoration::ForgetRun() {
 // A view of this incarnation's own generation is known here, so a newer one is
 // of a service with a later disk.  A clock that is behind may give two
 // incarnations one generation; the epoch then decides.
+// A store with a key has made every view of its run, so a peer with another one
+// is of no fleet that is known here: it comes as another incarnation.
 bool Restoration::HandsBack(const Registration& r) const {
-  return r.trains && r.view && r.view->NewerThan(views_.view());
+  return r.trains && r.view && r.view->NewerThan(views_.view()) &&
+         !(r.foreign && views_.assembled());
 }
 
 // A view of a generation below the present one gives way to the next view
@@ -137,7 +140,7 @@ void Restoration::TakeView(const Registration& r, absl::Time now) {
     m.standing = Standing::kEvicted;
     died_leaving = true;
   }
-  views_.Restore(*r.view);
+  views_.Restore(*r.view, r.foreign);
   roster_.MarkIncomplete();
   // The members did not know this service, so none could have renewed a lease:
   // each has one from here.

@@ -35,7 +35,8 @@ class Restoration {
         stop_(stop),
         notes_(notes) {}
 
-  // `r` brings a view that is newer than the present one.
+  // `r` brings a view that is newer than the present one, and that can be of
+  // this run.
   bool HandsBack(const Registration& r) const;
   // The peer says that it has such a view and is to register again with it:
   // once, for what it says may be wrong.

@@ -43,7 +43,8 @@ inline constexpr EventInfo kServiceEvents[] = {
     {"peer_waits", "a peer cannot be in this fleet yet: it asks again",
      "as it says, if it goes on"},
     {"request_refused",
-     "a heartbeat, a stop, a question or a survey cannot be, as it is asked",
+     "a heartbeat, a stop, a question, a survey or a view that is handed back "
+     "cannot be, as it is asked",
      "the same run and release there; a firewall, if the asking host is "
      "unknown"},
     {"save_failed", "the state cannot be saved: nobody gets an answer",

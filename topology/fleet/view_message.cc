@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "topology/fleet/protocol.h"
 #include "topology/graph.h"
 
@@ -158,6 +160,23 @@ absl::StatusOr<View> FromMessage(const wire::ViewMessage& m) {
   view.configuration_hash = m.configuration_hash();
   view.resume_round = m.resume_round();
   return view;
+}
+
+// The fields are in the order of their numbers and there are no maps, so the
+// bytes are deterministic.  Fields that a newer service has added are kept and
+// signed too.
+std::string SignedPart(wire::ViewMessage view) {
+  // These two fields are the signature's own.
+  view.clear_signature();
+  view.clear_certificate();
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream out(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&out);
+    coded.SetSerializationDeterministic(true);
+    (void)view.SerializeToCodedStream(&coded);
+  }
+  return bytes;
 }
 
 }  // namespace gossamer

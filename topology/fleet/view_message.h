@@ -5,6 +5,8 @@
 #ifndef GOSSAMER_TOPOLOGY_FLEET_VIEW_MESSAGE_H_
 #define GOSSAMER_TOPOLOGY_FLEET_VIEW_MESSAGE_H_
 
+#include <string>
+
 #include "absl/status/statusor.h"
 #include "proto/topology.pb.h"
 #include "topology/view.h"
@@ -17,6 +19,9 @@ wire::ViewMessage ToMessage(const View& view);
 // are zero or not ascending, numbers out of range.  Whether the schedule can
 // be is MakeSchedule's to say.
 absl::StatusOr<View> FromMessage(const wire::ViewMessage& message);
+
+// The bytes of `view` that its signature or its MAC is of.
+std::string SignedPart(wire::ViewMessage view);
 
 }  // namespace gossamer
 

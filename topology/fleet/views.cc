@@ -108,6 +108,8 @@ void Views::BeginTogether() {
   // Rounds count from 1.
   RenewFrom(std::max<uint64_t>(resume, 1));
   record_.assembled = true;
+  // From here on every view of the run is of this store.
+  if (record_.mac_key.empty()) record_.mac_key = options_.mac_key;
   for (MemberRecord& m : roster_.members()) {
     if (m.standing != Standing::kMember) continue;
     // A member that lacks the checkpoint gets parameters from those that have
@@ -143,7 +145,10 @@ uint64_t Views::SharedCheckpoint() const {
 
 // Generations go on beyond the view's, as they would at a later incarnation of
 // the service with that disk, whatever the clock says.
-void Views::Restore(const View& view) {
+void Views::Restore(const View& view, bool foreign) {
+  // Other members may have newer views of that store, and nobody here knows its
+  // key.
+  if (foreign) record_.mac_key.clear();
   View restored = view;
   restored.resume_round = 0;
   record_.assembled = true;

@@ -56,6 +56,7 @@ FleetRecord Sample() {
   record.view.from_round = 99;
   record.view.members = {{{2}, "a:1"}};
   record.stop = {.round = 1234, .committed = true};
+  record.mac_key = std::string("k\0y", 3);
   return record;
 }
 
@@ -136,6 +137,7 @@ TEST_P(StoreTest, KeepsEverythingOverReopening) {
   EXPECT_EQ(record.assembled, sample.assembled);
   EXPECT_EQ(record.counts, sample.counts);
   EXPECT_EQ(record.members, sample.members);
+  EXPECT_EQ(record.mac_key, sample.mac_key);
   EXPECT_EQ(record.stop.round, 1234);
   EXPECT_TRUE(record.stop.committed);
   EXPECT_EQ(ToMessage(record.view).SerializeAsString(),
@@ -374,6 +376,36 @@ TEST(SqliteStoreTest, RowsThatNoServiceWritesAreRefused) {
     EXPECT_EQ(loaded.status().code(), absl::StatusCode::kDataLoss);
     EXPECT_THAT(std::string(loaded.status().message()), HasSubstr(path));
     EXPECT_THAT(std::string(loaded.status().message()), HasSubstr(says));
+  }
+}
+
+// A run under way goes on when its service is brought up to date.
+TEST(SqliteStoreTest, AFileOfTheFormatBeforeIsReadAndChanged) {
+  TemporaryFolder folder;
+  const std::string path = folder.path() + "/fleet.sqlite";
+  {
+    const auto store = SqliteStore::Open(path);
+    ASSERT_TRUE(store.ok()) << store.status();
+    ASSERT_EQ((*store)->Save(Sample()), absl::OkStatus());
+  }
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(db,
+                         "ALTER TABLE fleet DROP COLUMN mac_key;"
+                         "PRAGMA user_version=2",
+                         nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  sqlite3_close(db);
+  for (const char* key : {"", "new"}) {
+    const auto store = SqliteStore::Open(path);
+    ASSERT_TRUE(store.ok()) << store.status();
+    const auto loaded = (*store)->Load();
+    ASSERT_TRUE(loaded.ok() && loaded->has_value()) << loaded.status();
+    EXPECT_EQ((*loaded)->members, Sample().members);
+    EXPECT_EQ((*loaded)->mac_key, key);
+    FleetRecord next = **loaded;
+    next.mac_key = "new";
+    ASSERT_EQ((*store)->Save(next), absl::OkStatus());
   }
 }
 

@@ -19,6 +19,7 @@
 #include "algorithms/game/player_losses.h"
 #include "topology/fleet/event_kind.h"
 #include "topology/fleet/protocol.h"
+#include "topology/fleet/view_mac.h"
 
 namespace gossamer {
 namespace {
@@ -41,6 +42,7 @@ class ControlPlaneTest : public ::testing::Test {
     FleetOptions options;
     options.run_id = "run";
     options.expected = 2;
+    options.mac_key = mac_key_;
     auto plane = ControlPlane::Create(
         options, std::move(stored),
         [](const FleetRecord&) { return absl::OkStatus(); },
@@ -57,6 +59,30 @@ class ControlPlaneTest : public ::testing::Test {
     request.set_address(address);
     wire::RegisterResponse response;
     return plane_->Register(request, response);
+  }
+
+  // Peer `id` registers; with `view` as one that trains by it.
+  absl::Status Register(uint64_t id, const wire::ViewMessage* view) {
+    wire::RegisterRequest request;
+    request.set_protocol_version(kControlVersions.newest);
+    request.set_run_id("run");
+    request.set_peer_id(id);
+    request.set_boot_id(id);
+    request.set_address(absl::StrCat("host:", id));
+    request.set_has_parameters(view != nullptr);
+    request.set_trains(view != nullptr);
+    if (view != nullptr) *request.mutable_view() = *view;
+    wire::RegisterResponse response;
+    return plane_->Register(request, response);
+  }
+  // The view that two peers begin by.
+  wire::ViewMessage Assemble() {
+    for (const uint64_t id : {1, 2}) {
+      EXPECT_EQ(Register(id, nullptr), absl::OkStatus());
+    }
+    const wire::HeartbeatResponse answer = Hear(1, 0);
+    EXPECT_TRUE(answer.has_view());
+    return answer.view();
   }
 
   // The status of a fleet of kMany peers with the longest addresses, each of
@@ -121,8 +147,75 @@ class ControlPlaneTest : public ::testing::Test {
 
   absl::Time now_ = absl::FromUnixSeconds(1'000'000);
   std::vector<std::string> lines_;
+  std::string mac_key_;
   std::unique_ptr<ControlPlane> plane_;
 };
+
+// Without certificates a member may say anything of a view, but not make one.
+TEST_F(ControlPlaneTest, AForgedViewIsNotTakenBack) {
+  mac_key_ = "secret";
+  Begin(std::nullopt);
+  const wire::ViewMessage view = Assemble();
+  EXPECT_THAT(view.signature(), SizeIs(32));
+  wire::ViewMessage forged = view;
+  forged.set_generation((uint64_t{1} << 48) - 1);
+  forged.add_member_id(3);
+  forged.add_member_address("host:3");
+  const auto expect_not_taken = [&] {
+    EXPECT_THAT(lines_.back(), HasSubstr("not taken"));
+    now_ += absl::Minutes(1);  // the line comes seldom
+    const View& known = plane_->fleet().record().view;
+    EXPECT_LT(known.generation, uint64_t{1} << 47);
+    EXPECT_THAT(known.members, SizeIs(2));
+  };
+  for (const std::string& mac : {view.signature(), std::string()}) {
+    forged.set_signature(mac);
+    EXPECT_EQ(Register(2, &forged), absl::OkStatus());
+    expect_not_taken();
+  }
+  // Another incarnation with that disk does not take it either, and the member
+  // goes on as what the record says.
+  mac_key_ = "another";
+  Begin(plane_->fleet().record());
+  EXPECT_EQ(Register(2, &forged), absl::OkStatus());
+  expect_not_taken();
+  // A peer that trains by it, and that the record does not know, is to come as
+  // another incarnation.
+  EXPECT_EQ(Register(3, &forged), absl::OkStatus());
+  EXPECT_TRUE(Hear(3, 0).outside());
+}
+
+// The disk is from before the second view of the run.
+TEST_F(ControlPlaneTest, AnOlderDiskTakesItsOwnViewBack) {
+  mac_key_ = "secret";
+  Begin(std::nullopt);
+  wire::ViewMessage later = Assemble();
+  later.set_generation(later.generation() + 1);
+  later.set_epoch(2);
+  ASSERT_EQ(AddMac("secret", later), absl::OkStatus());
+  mac_key_ = "another";
+  now_ = absl::FromUnixSeconds(1);
+  Begin(plane_->fleet().record());
+  EXPECT_EQ(Register(2, &later), absl::OkStatus());
+  EXPECT_EQ(plane_->fleet().record().view.epoch, 2u);
+  EXPECT_EQ(plane_->fleet().record().mac_key, "secret");
+}
+
+// Members may have newer views of the store that was lost, and nobody has its
+// key.
+TEST_F(ControlPlaneTest, AfterALostDiskEveryViewIsBelieved) {
+  mac_key_ = "secret";
+  Begin(std::nullopt);
+  const wire::ViewMessage view = Assemble();
+  wire::ViewMessage later = view;
+  later.set_epoch(2);
+  mac_key_ = "another";
+  Begin(std::nullopt);
+  EXPECT_EQ(Register(1, &view), absl::OkStatus());
+  EXPECT_EQ(plane_->fleet().record().mac_key, "");
+  EXPECT_EQ(Register(2, &later), absl::OkStatus());
+  EXPECT_EQ(plane_->fleet().record().view.epoch, 2u);
+}
 
 TEST_F(ControlPlaneTest, WhatStrangersSayIsOneShortLine) {
   const std::string bad = "\n12:00:00 stop at round 1 agreed\x1b[2J";
