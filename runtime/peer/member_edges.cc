@@ -119,6 +119,7 @@ void MemberEdges::AddMembers(const std::shared_ptr<const View>& view) {
   ReportComingAndGoing(newest);
   drawn_ = ChangesByRound(newest.schedule.graph);
   next_ = {.view = view, .schedule = *std::move(schedule)};
+  sure_from_ = std::max(newest.from_round, parts_.state->round());
   next_.stays = EdgesStay(*next_.schedule, most_partners_);
   if (!next_.stays) return MeetMembers();
   // A failure comes again, and ends the run, when the view is adopted.
@@ -165,7 +166,7 @@ absl::Status MemberEdges::Connect(
     partners = PartnersIn(view, *schedule, spec_.self);
     meetings_.clear();
   } else {
-    for (const auto& [peer, meeting] : meetings_) partners.insert(peer);
+    for (const auto& [peer, rounds] : meetings_) partners.insert(peer);
     if (parts_.codec->needs_replica() && !std::exchange(told_, true)) {
       parts_.reporter->Report(
           "replicas",
@@ -184,6 +185,9 @@ absl::Status MemberEdges::Connect(
                               /*gone=*/!view.RankOf(peer));
   }
   now_ = {.view = in_use, .schedule = std::move(schedule), .stays = stays};
+  // Of rounds that were past when the view was learnt the other end may have
+  // forgotten the edge.
+  sure_from_ = std::max(sure_from_, parts_.state->round());
   known_ = std::move(in_use);
   return absl::OkStatus();
 }
@@ -192,23 +196,20 @@ void MemberEdges::Forget() {
   known_ = std::make_shared<const View>();
   now_ = next_ = {};
   meetings_.clear();
+  sure_from_ = 0;
 }
 
 // The edges are made at once: a member that began by the view may be waiting
 // for this peer, and this round for that member.
 void MemberEdges::MeetMembers() {
-  // A peer that has not adopted the view in use here may never do so, and may
-  // have no edge for its rounds.
   const uint64_t from_round = next_.view->from_round;
-  for (auto& [peer, meeting] : meetings_) {
-    meeting.sure = false;
-    meeting.rounds.erase(meeting.rounds.lower_bound(from_round),
-                         meeting.rounds.end());
+  for (auto& [peer, rounds] : meetings_) {
+    rounds.erase(rounds.lower_bound(from_round), rounds.end());
   }
   now_.looked = std::min(now_.looked, from_round);
   parts_.neighborhood->SetPartners({});
   Readdress(*next_.view);
-  LookAhead(next_, parts_.state->round() + kHorizon, /*sure=*/true);
+  LookAhead(next_, parts_.state->round() + kHorizon);
   // A failure comes again, and ends the run, at the next round.
   if (!SeededBug("meet-late")) MakeEdges(*next_.view).IgnoreError();
 }
@@ -224,11 +225,10 @@ absl::Status MemberEdges::OnRound() {
   const bool next = next_.schedule != nullptr && !next_.stays;
   if (now_.stays && !next) return absl::OkStatus();
   const uint64_t end = parts_.state->round() + kHorizon;
-  if (next) LookAhead(next_, end, /*sure=*/true);
+  if (next) LookAhead(next_, end);
   if (!now_.stays) {
     const bool last = next_.schedule == nullptr;
-    LookAhead(now_, last ? end : std::min(end, next_.view->from_round),
-              /*sure=*/last);
+    LookAhead(now_, last ? end : std::min(end, next_.view->from_round));
   }
   GOSSAMER_RETURN_IF_ERROR(
       MakeEdges(SeededBug("meet-by-old-view") ? *now_.view : *known_));
@@ -242,17 +242,18 @@ void MemberEdges::RestPast() {
   const uint64_t round = parts_.state->round();
   std::set<PeerId> partners;
   for (auto it = meetings_.begin(); it != meetings_.end();) {
-    auto& [peer, meeting] = *it;
-    const uint64_t behind =
-        !meeting.sure || parts_.neighborhood->Over(peer) ? kBehind : kMostLate;
-    std::erase_if(meeting.rounds,
-                  [=](uint64_t r) { return r + behind < round; });
-    if (meeting.rounds.empty()) {
+    auto& [peer, rounds] = *it;
+    const bool silence_counts =
+        rounds.lower_bound(sure_from_) != rounds.end() &&
+        !parts_.neighborhood->Over(peer);
+    const uint64_t behind = silence_counts ? kMostLate : kBehind;
+    std::erase_if(rounds, [=](uint64_t r) { return r + behind < round; });
+    if (rounds.empty()) {
       parts_.neighborhood->Rest(peer, MakeExchangeId(round), /*gone=*/false);
       it = meetings_.erase(it);
       continue;
     }
-    if (meeting.sure) partners.insert(peer);
+    if (Expects(rounds)) partners.insert(peer);
     ++it;
   }
   // Of a view that has edges to all they are partners already.
@@ -261,7 +262,14 @@ void MemberEdges::RestPast() {
   }
 }
 
-void MemberEdges::LookAhead(Horizon& horizon, uint64_t end, bool sure) {
+bool MemberEdges::Expects(const Meetings& rounds) const {
+  const auto next = rounds.lower_bound(parts_.state->round());
+  const auto sure = rounds.lower_bound(sure_from_);
+  return sure != rounds.end() && (next == rounds.end() || *sure <= *next ||
+                                  SeededBug("expect-by-any-view"));
+}
+
+void MemberEdges::LookAhead(Horizon& horizon, uint64_t end) {
   const View& view = *horizon.view;
   const std::optional<int> rank = view.RankOf(spec_.self);
   horizon.looked = std::max(horizon.looked, FirstToLookAt(view));
@@ -270,25 +278,25 @@ void MemberEdges::LookAhead(Horizon& horizon, uint64_t end, bool sure) {
     if (!rank) continue;  // it leaves
     for (const Neighbor& n : horizon.schedule->Row(*rank, round).neighbors) {
       const Member& m = view.members[static_cast<size_t>(n.rank)];
-      Meeting& meeting = meetings_[m.id];
-      meeting.rounds.insert(round);
-      // Of past rounds the other end may have forgotten the edge.
-      meeting.sure |= sure && round >= parts_.state->round();
+      meetings_[m.id].insert(round);
     }
   }
 }
 
 absl::Status MemberEdges::MakeEdges(const View& addresses) {
   const uint64_t round = parts_.state->round();
-  for (const auto& [peer, meeting] : meetings_) {
+  for (const auto& [peer, rounds] : meetings_) {
     // A newer view may have taken all rounds of a meeting.
-    if (meeting.rounds.empty() || parts_.neighborhood->Serves(peer)) continue;
+    if (rounds.empty() || parts_.neighborhood->Serves(peer)) continue;
     const uint64_t lead = spec_.self < peer ? kAhead - kPatience : kAhead;
-    const auto next = meeting.rounds.lower_bound(round);
-    // Those of past rounds may be waiting for this peer.
-    const uint64_t first = next == meeting.rounds.end() ? round : *next;
+    const auto next = rounds.lower_bound(round);
+    const uint64_t first = next == rounds.end() ? round : *next;
+    // The other end may be waiting for this peer in a past round.
+    const bool late =
+        *rounds.begin() < round && !SeededBug("forget-late-meetings");
     // An edge that rests is there, and serves again at once.
-    if (first >= round + lead && !parts_.neighborhood->Has(peer)) continue;
+    const bool there = parts_.neighborhood->Has(peer);
+    if (first >= round + lead && !late && !there) continue;
     GOSSAMER_RETURN_IF_ERROR(Meet(peer, first, addresses));
   }
   return absl::OkStatus();

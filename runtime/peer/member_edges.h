@@ -69,12 +69,9 @@ class MemberEdges {
   void Forget();
 
  private:
-  // Rounds in which a peer and this one meet.
-  struct Meeting {
-    std::set<uint64_t> rounds;  // of those that have been looked at
-    // A round was to come by the newest view that is known.
-    bool sure = false;
-  };
+  // The rounds, of those that have been looked at, in which this peer meets
+  // another one.
+  using Meetings = std::set<uint64_t>;
   // The rounds of a view.
   struct Horizon {
     std::shared_ptr<const View> view;
@@ -85,7 +82,10 @@ class MemberEdges {
 
   void MeetMembers();
   uint64_t FirstToLookAt(const View& view) const;
-  void LookAhead(Horizon& horizon, uint64_t end, bool sure);
+  void LookAhead(Horizon& horizon, uint64_t end);
+  // The other end must have an edge for the next of these rounds, or for one
+  // that is past.
+  bool Expects(const Meetings& rounds) const;
   absl::Status MakeEdges(const View& addresses);
   // `first`: the round of the first exchange.
   absl::Status Meet(PeerId peer, uint64_t first, const View& addresses);
@@ -108,7 +108,11 @@ class MemberEdges {
   // The graph changes by round: a view of many members may have edges without
   // replicas, one of few has them with.
   bool drawn_ = false;
-  std::map<PeerId, Meeting> meetings_;
+  std::map<PeerId, Meetings> meetings_;
+  // From this round on all members train by the newest view that is known here:
+  // they know whom they meet.  A member may never hear of a view before it, and
+  // has no edge for its rounds then.
+  uint64_t sure_from_ = 0;
   bool told_ = false;  // that edges have no replicas
 };
 

@@ -53,6 +53,8 @@ BUGS = {
     "keep-turns": "payloads of two ends that take turns never meet",
     "replicas-everywhere": "memory for replicas has no limit",
     "meet-late": "partners of a view's first rounds have no edge before its rounds",
+    "forget-late-meetings": "members that wait in rounds that are past get no edge",
+    "expect-by-any-view": "a member is waited for that may not know the view",
     "meet-by-old-view": "an edge is made to where its peer was by the view in use",
     "nccl-unordered": "pairs are launched as they are agreed on",
     "nccl-no-watchdog": "an operation of NCCL may take for ever",
@@ -65,7 +67,8 @@ SOURCES = ("algorithms", "runtime", "topology", "tests/simulation")
 # The seed at which the search begins, for bugs that few seeds show.
 FIRST = {"commit-unacknowledged": 2361, "leave-unanswered": 601,
          "greet-nobody": 341, "keep-turns": 781, "meet-late": 141,
-         "meet-by-old-view": 4221}
+         "meet-by-old-view": 4221, "forget-late-meetings": 6021,
+         "expect-by-any-view": 4961}
 SEEDS = 300
 AT_ONCE = 20
 JOBS = 2
