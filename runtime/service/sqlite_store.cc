@@ -1,10 +1,14 @@
 #include "runtime/service/sqlite_store.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <span>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -164,6 +168,9 @@ void SqliteStore::Close::operator()(sqlite3* db) const { sqlite3_close(db); }
 
 absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(
     const std::string& path) {
+  // The file has a key.  SQLite gives its journals the mode of the file.
+  const int made = open(path.c_str(), O_CREAT | O_RDONLY | O_CLOEXEC, 0600);
+  if (made >= 0) close(made);
   sqlite3* db = nullptr;
   const int opened = sqlite3_open_v2(
       path.c_str(), &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
@@ -194,7 +201,14 @@ absl::Status SqliteStore::Prepare() {
   }
   // A new file has version 0.
   if (version == kSchemaVersion) return absl::OkStatus();
-  if (version == 2) return Execute(db, path_, kAddMacKey);
+  if (version == 2) {
+    std::error_code error;  // whoever keeps the file open to others may do so
+    std::filesystem::permissions(path_,
+                                 std::filesystem::perms::owner_read |
+                                     std::filesystem::perms::owner_write,
+                                 error);
+    return Execute(db, path_, kAddMacKey);
+  }
   // The columns of another format are not guessed at: a fleet that is read
   // wrongly would begin with views that its peers contradict.
   if (version != 0) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "proto/topology.pb.h"
@@ -16,6 +17,7 @@
 #include "topology/fleet/protocol.h"
 #include "topology/fleet/record_message.h"
 #include "topology/fleet/view_change.h"
+#include "topology/fleet/view_mac.h"
 #include "topology/fleet/view_message.h"
 
 namespace gossamer {
@@ -172,6 +174,19 @@ TEST(GoldenControlTest, AChangeOfAViewIsAsItWas) {
   ExpectGoldenWire("service-answers/change", answers);
 }
 
+// A peer may hand back to a later release what this release has given it.  The
+// value is Python's, of tests/golden/wire/view/three.bin.
+TEST(GoldenControlTest, TheMacOfAViewIsAsItWas) {
+  wire::ViewMessage view = ToMessage(SomeView());
+  ASSERT_EQ(AddMac("key", view), absl::OkStatus());
+  EXPECT_EQ(absl::BytesToHexString(view.signature()),
+            "458b1a65c816965ca24b7351ada658e9"
+            "7a2774b05c1643b118d7ab0b28efacf9");
+  EXPECT_TRUE(HasMac("key", view));
+  view.set_from_round(view.from_round() + 1);
+  EXPECT_FALSE(HasMac("key", view));
+}
+
 // A later release finds in etcd the record that this release has left there.
 TEST(GoldenControlTest, AStoredFleetIsAsItWas) {
   FleetRecord record;
@@ -193,6 +208,8 @@ TEST(GoldenControlTest, AStoredFleetIsAsItWas) {
   }
   record.members.back().standing = Standing::kLeaving;
   ExpectGoldenWire("stored-fleet/three", BytesOf(ToBytes(record)));
+  record.mac_key = "key";
+  ExpectGoldenWire("stored-fleet/keyed", BytesOf(ToBytes(record)));
 }
 
 // A service that speaks a version of its own choice.

@@ -222,18 +222,24 @@ absl::Status ControlPlane::Refuse(std::string_view call,
   return why;
 }
 
+// A store with a key has made every view of a run that is under way.
+bool ControlPlane::IsForeign(const Registration& r,
+                             const wire::RegisterRequest& request) const {
+  const FleetRecord& record = fleet_->record();
+  return r.view && r.view->NewerThan(record.view) && record.assembled &&
+         !fleet_->Finished() && !record.mac_key.empty() &&
+         !HasMac(record.mac_key, request.view());
+}
+
 absl::Status ControlPlane::Register(const wire::RegisterRequest& request,
                                     wire::RegisterResponse& response) {
   Registration r = RegistrationOf(request);
-  if (adds_mac_ && r.view) {
-    const std::string& key = fleet_->record().mac_key;
-    r.foreign = !key.empty() && !HasMac(key, request.view());
-  }
-  if (r.foreign && fleet_->record().assembled) {
+  if (adds_mac_ && IsForeign(r, request)) {
+    r.foreign = true;
     events_->ReportSeldom(
         "request_refused", clock_(),
         absl::StrFormat("register of peer %d: the view that it trains by is of "
-                        "no service with this --state, and not taken",
+                        "no service with this store, and not taken",
                         r.peer_id.value));
   }
   const absl::StatusOr<PeerId> id = fleet_->Register(r, clock_());

@@ -88,6 +88,10 @@ class ControlPlane {
   // with the next task.
   void Survey(const wire::HeartbeatRequest& request,
               wire::HeartbeatResponse& response);
+  // `r`, which is of `request`, brings a newer view that this service cannot
+  // have made.
+  bool IsForeign(const Registration& r,
+                 const wire::RegisterRequest& request) const;
   // Makes the changes durable, then writes their lines to the log.
   absl::Status Save();
   void LogChanges(const FleetRecord& before);

@@ -42,8 +42,8 @@ struct FleetOptions {
   bool elastic = true;
   // Most members at once; 0: what the schedule allows.
   int max_peers = 0;
-  // The key of the MACs of a run that begins here (view_mac.h): random, and
-  // known to the service alone.  Empty: its views have none.
+  // The key of the views' MACs for a store without one (view_mac.h): random,
+  // and known to the service alone.  Empty: views have none.
   std::string mac_key = {};
 };
 

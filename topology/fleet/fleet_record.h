@@ -121,8 +121,9 @@ struct ViewsRecord {
   uint64_t generation = 0;  // of this incarnation of the service
   bool assembled = false;   // the view is of the roster's members
   View view;                // epoch 0: none yet
-  // The key of the views' MACs (view_mac.h).  Empty: they have none, as this
-  // store has not made all views of the run.
+  // The key of the views' MACs (view_mac.h).  Empty: they have none.
+  // Certificates sign them, there is no view yet, or members may have views of
+  // another store.
   std::string mac_key;
 };
 
@@ -151,7 +152,7 @@ struct Registration {
   bool has_parameters = false;  // it was a member and goes on as it is
   bool trains = false;          // by a view that this service has forgotten
   std::optional<View> view;     // that one
-  bool foreign = false;         // the record has a key, and `view` not its MAC
+  bool foreign = false;         // newer, and of no service with this store
 };
 
 // The report of a registered peer, about once a second.

@@ -209,8 +209,8 @@ absl::Status Registrar::Classify(const Registration& r, MemberRecord& member,
   const bool goes_on = known && member.standing == Standing::kMember &&
                        !r.checkpoint_rounds.empty();
   member.needs_parameters = !r.has_parameters && !goes_on;
-  // Restore has not taken the view that the peer trains by: it is not newer than
-  // the present one, which is without the peer, or no view of this run.  The
+  // Restore has not taken the view that the peer trains by: it is not newer
+  // than the present one, which is without the peer, or of another store.  The
   // peer hears that it is outside, and comes as another incarnation.
   if (!known && r.trains && r.view) {
     member.standing = Standing::kEvicted;

@@ -32,11 +32,12 @@ void Restoration::ForgetRun() {
 // A view of this incarnation's own generation is known here, so a newer one is
 // of a service with a later disk.  A clock that is behind may give two
 // incarnations one generation; the epoch then decides.
-// A store with a key has made every view of its run, so a peer with another one
-// is of no fleet that is known here: it comes as another incarnation.
 bool Restoration::HandsBack(const Registration& r) const {
-  return r.trains && r.view && r.view->NewerThan(views_.view()) &&
-         !(r.foreign && views_.assembled());
+  return BringsNewer(r) && !r.foreign;
+}
+
+bool Restoration::BringsNewer(const Registration& r) const {
+  return r.trains && r.view && r.view->NewerThan(views_.view());
 }
 
 // A view of a generation below the present one gives way to the next view
@@ -55,6 +56,16 @@ absl::Status Restoration::Restore(const Registration& r, absl::Time now) {
     GOSSAMER_RETURN_IF_ERROR(CheckHandedBack(r));
     TakeView(r, now);
     return absl::OkStatus();
+  }
+  // A peer that is known, or cannot come anew, would never take a view of this
+  // service, as its own looks newer.
+  if (BringsNewer(r) &&
+      (roster_.Find(r.peer_id) != nullptr || !options_.elastic)) {
+    return absl::UnavailableError(absl::StrFormat(
+        "peer %d trains by a newer view, which no service with this store has "
+        "made: start the service with the store that the run began with, or "
+        "with an empty one; training goes on meanwhile",
+        r.peer_id.value));
   }
   if (views_.assembled() || !r.has_parameters) return absl::OkStatus();
   // The record knows that its run has ended, so it is the peer that is late and
@@ -122,6 +133,7 @@ void Restoration::TakeView(const Registration& r, absl::Time now) {
     // Peers that have registered meanwhile, with a fleet that was thought to
     // begin, register again: they come to one that is under way.
     ForgetRun();
+    views_.Disassemble();
     roster_.TakeRunOf(r);
   }
   EvictOutsiders(*r.view);
@@ -140,7 +152,7 @@ void Restoration::TakeView(const Registration& r, absl::Time now) {
     m.standing = Standing::kEvicted;
     died_leaving = true;
   }
-  views_.Restore(*r.view, r.foreign);
+  views_.Restore(*r.view);
   roster_.MarkIncomplete();
   // The members did not know this service, so none could have renewed a lease:
   // each has one from here.

@@ -49,6 +49,7 @@ class Restoration {
   void ForgetRun();
 
  private:
+  bool BringsNewer(const Registration& r) const;
   absl::Status CheckHandedBack(const Registration& r) const;
   void TakeView(const Registration& r, absl::Time now);
   void EvictOutsiders(const View& view);

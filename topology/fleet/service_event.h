@@ -45,8 +45,8 @@ inline constexpr EventInfo kServiceEvents[] = {
     {"request_refused",
      "a heartbeat, a stop, a question, a survey or a view that is handed back "
      "cannot be, as it is asked",
-     "the same run and release there; a firewall, if the asking host is "
-     "unknown"},
+     "the same run and release there; the store that the run began with; a "
+     "firewall, if the asking host is unknown"},
     {"save_failed", "the state cannot be saved: nobody gets an answer",
      "make room, or mend the disk or etcd that it names"},
     {"saves_again", "answers go out again", ""},

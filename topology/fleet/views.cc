@@ -108,8 +108,11 @@ void Views::BeginTogether() {
   // Rounds count from 1.
   RenewFrom(std::max<uint64_t>(resume, 1));
   record_.assembled = true;
-  // From here on every view of the run is of this store.
-  if (record_.mac_key.empty()) record_.mac_key = options_.mac_key;
+  // All present members hear from here on only of views of this store.  A key
+  // of a run without certificates does not outlive it.
+  if (record_.mac_key.empty() || options_.mac_key.empty()) {
+    record_.mac_key = options_.mac_key;
+  }
   for (MemberRecord& m : roster_.members()) {
     if (m.standing != Standing::kMember) continue;
     // A member that lacks the checkpoint gets parameters from those that have
@@ -145,10 +148,10 @@ uint64_t Views::SharedCheckpoint() const {
 
 // Generations go on beyond the view's, as they would at a later incarnation of
 // the service with that disk, whatever the clock says.
-void Views::Restore(const View& view, bool foreign) {
-  // Other members may have newer views of that store, and nobody here knows its
-  // key.
-  if (foreign) record_.mac_key.clear();
+void Views::Restore(const View& view) {
+  // It may be of another store, of which members may have newer ones, and
+  // nobody here knows their key.
+  if (!assembled()) record_.mac_key.clear();
   View restored = view;
   restored.resume_round = 0;
   record_.assembled = true;

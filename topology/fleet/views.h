@@ -59,8 +59,8 @@ class Views {
   // The run is over; its last view stays known.
   void Disassemble() { record_.assembled = false; }
   // Goes on from `view`, which an incarnation of the service made that this
-  // one knows nothing of; `foreign`: one with another store.
-  void Restore(const View& view, bool foreign);
+  // one knows nothing of.
+  void Restore(const View& view);
 
   // A view that this service's disk is too old for gives way to one of its
   // own.

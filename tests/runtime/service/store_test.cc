@@ -409,6 +409,20 @@ TEST(SqliteStoreTest, AFileOfTheFormatBeforeIsReadAndChanged) {
   }
 }
 
+TEST(SqliteStoreTest, OnlyTheOwnerReadsTheKey) {
+  TemporaryFolder folder;
+  const std::string path = folder.path() + "/fleet.sqlite";
+  const auto store = SqliteStore::Open(path);
+  ASSERT_TRUE(store.ok()) << store.status();
+  ASSERT_EQ((*store)->Save(Sample()), absl::OkStatus());
+  for (const auto& file : std::filesystem::directory_iterator(folder.path())) {
+    EXPECT_EQ(file.status().permissions(),
+              std::filesystem::perms::owner_read |
+                  std::filesystem::perms::owner_write)
+        << file.path();
+  }
+}
+
 TEST(SqliteStoreTest, ANewerFormatIsRefused) {
   TemporaryFolder folder;
   const std::string path = folder.path() + "/fleet.sqlite";
