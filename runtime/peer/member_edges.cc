@@ -394,11 +394,13 @@ absl::Status MemberEdges::SayHello(const View& view, bool under_way) {
     others.push_back({.id = d.id, .address = d.address});
   }
   const ExchangeId frontier = MakeExchangeId(parts_.state->round());
+  // As the edges to the others have them.
+  const bool replica = now_.stays || !parts_.codec->needs_replica();
   for (const Member& other : others) {
     if (other.id == spec_.self || parts_.neighborhood->Has(other.id)) continue;
     GOSSAMER_RETURN_IF_ERROR(AddEdge(
         {.peer = other.id, .address = other.address, .frontier = frontier},
-        /*replica=*/true));
+        replica));
     // The edge is in no row; it exists to say hello with the new epoch, and is
     // forgotten after a minute.
     parts_.neighborhood->Rest(other.id, frontier, /*gone=*/false);
