@@ -6,20 +6,13 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
 #include <span>
-#include <system_error>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/escaping.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "algorithms/base/status_macros.h"
 #include "topology/fleet/parse_message.h"
-#include "topology/fleet/protocol.h"
 #include "topology/fleet/record_message.h"
 #include "topology/fleet/view_message.h"
 
@@ -29,39 +22,17 @@ namespace {
 // The PRAGMA user_version of the file.
 constexpr int kSchemaVersion = 3;
 
-// Makes a file of version 2 one of version 3.
-constexpr char kAddMacKey[] =
-    "BEGIN; ALTER TABLE fleet ADD COLUMN mac_key BLOB NOT NULL DEFAULT x'';"
-    "PRAGMA user_version=3; COMMIT";
-
+// The parts of a record as messages of topology.proto, so that a change writes
+// the rows that it is of.
 constexpr char kSchema[] = R"sql(
 CREATE TABLE fleet(
   only INTEGER PRIMARY KEY CHECK (only = 1),
-  generation INTEGER NOT NULL,
-  layout_fingerprint INTEGER NOT NULL,
-  configuration_hash INTEGER NOT NULL,
-  stop_round INTEGER NOT NULL,
-  stop_committed INTEGER NOT NULL,
-  assembled INTEGER NOT NULL,
-  suspicions INTEGER NOT NULL,
-  removals INTEGER NOT NULL,
-  returns INTEGER NOT NULL,
-  joins INTEGER NOT NULL,
-  leaves INTEGER NOT NULL,
-  mac_key BLOB NOT NULL) STRICT;
+  head BLOB NOT NULL) STRICT;
+CREATE TABLE view(
+  only INTEGER PRIMARY KEY CHECK (only = 1),
+  message BLOB NOT NULL) STRICT;
 CREATE TABLE member(
   id INTEGER PRIMARY KEY,
-  boot_id INTEGER NOT NULL,
-  address TEXT NOT NULL,
-  checkpoint_rounds TEXT NOT NULL,
-  in_view INTEGER NOT NULL,
-  resume_round INTEGER NOT NULL,
-  finished INTEGER NOT NULL,
-  standing INTEGER NOT NULL,
-  needs_parameters INTEGER NOT NULL,
-  removals INTEGER NOT NULL) STRICT;
-CREATE TABLE view(
-  epoch INTEGER PRIMARY KEY,
   message BLOB NOT NULL) STRICT;
 )sql";
 
@@ -83,15 +54,10 @@ class Statement {
     sqlite3_bind_int64(statement_, ++bound_, Signed(value));
     return *this;
   }
-  Statement& Text(const std::string& value) {
-    sqlite3_bind_text(statement_, ++bound_, value.data(),
-                      // SQLite copies the bytes: they may be gone before the
-                      // step.
-                      static_cast<int>(value.size()), SQLITE_TRANSIENT);
-    return *this;
-  }
   Statement& Blob(const std::string& value) {
     sqlite3_bind_blob(statement_, ++bound_, value.data(),
+                      // SQLite copies the bytes: they may be gone before the
+                      // step.
                       static_cast<int>(value.size()), SQLITE_TRANSIENT);
     return *this;
   }
@@ -144,22 +110,8 @@ absl::Status Execute(sqlite3* db, const std::string& path, const char* sql) {
   return Failure(db, path, "cannot write");
 }
 
-absl::StatusOr<std::vector<uint64_t>> ParseRounds(const std::string& path,
-                                                  const std::string& text) {
-  std::vector<uint64_t> rounds;
-  for (absl::string_view part : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
-    if (!absl::SimpleAtoi(part, &rounds.emplace_back())) {
-      return absl::DataLossError(
-          absl::StrCat(path, ": checkpoint rounds \"", absl::CHexEscape(text),
-                       "\" are not numbers; move it away"));
-    }
-  }
-  return rounds;
-}
-
-Standing StandingOf(uint64_t stored) {
-  // A number that is none stays one that is none: RecordFromBytes() refuses it.
-  return static_cast<Standing>(std::min<uint64_t>(stored, 0xff));
+bool Parse(const std::string& bytes, google::protobuf::Message& message) {
+  return ParseMessage(std::as_bytes(std::span(bytes)), message);
 }
 
 }  // namespace
@@ -201,20 +153,13 @@ absl::Status SqliteStore::Prepare() {
   }
   // A new file has version 0.
   if (version == kSchemaVersion) return absl::OkStatus();
-  if (version == 2) {
-    std::error_code error;  // whoever keeps the file open to others may do so
-    std::filesystem::permissions(path_,
-                                 std::filesystem::perms::owner_read |
-                                     std::filesystem::perms::owner_write,
-                                 error);
-    return Execute(db, path_, kAddMacKey);
-  }
-  // The columns of another format are not guessed at: a fleet that is read
-  // wrongly would begin with views that its peers contradict.
+  // Another format is not guessed at: a fleet that is read wrongly would begin
+  // with views that its peers contradict.
   if (version != 0) {
     return absl::DataLossError(absl::StrCat(
         path_, " has format ", version, ", this program reads ", kSchemaVersion,
-        "; use the program that wrote it, or another --state"));
+        "; use the program that wrote it, or move the file away: peers that "
+        "train hand their view to a service with an empty state"));
   }
   return Execute(db, path_,
                  absl::StrCat("BEGIN;", kSchema,
@@ -222,80 +167,51 @@ absl::Status SqliteStore::Prepare() {
                      .c_str());
 }
 
-absl::Status SqliteStore::ReadMembers(FleetRecord& record) {
+absl::Status SqliteStore::Damaged(absl::string_view what) const {
+  return absl::DataLossError(absl::StrCat(
+      path_, ": ", what, "; move it away to begin with an empty state"));
+}
+
+absl::Status SqliteStore::ReadMembers(wire::StoredFleet& stored) {
   sqlite3* db = db_.get();
-  Statement members(db,
-                    "SELECT id, boot_id, address, checkpoint_rounds, in_view,"
-                    " resume_round, finished, standing, needs_parameters,"
-                    " removals FROM member");
+  Statement members(db, "SELECT message FROM member");
   int next = SQLITE_DONE;
   while ((next = members.Step()) == SQLITE_ROW) {
-    GOSSAMER_ASSIGN_OR_RETURN(std::vector<uint64_t> rounds,
-                              ParseRounds(path_, members.BytesAt(3)));
-    record.members.push_back({.id = {members.NumberAt(0)},
-                              .boot_id = members.NumberAt(1),
-                              .address = members.BytesAt(2),
-                              .checkpoint_rounds = std::move(rounds),
-                              .in_view = members.NumberAt(4) != 0,
-                              .resume_round = members.NumberAt(5),
-                              .finished = members.NumberAt(6) != 0,
-                              .standing = StandingOf(members.NumberAt(7)),
-                              .needs_parameters = members.NumberAt(8) != 0,
-                              .removals = members.NumberAt(9)});
+    if (!Parse(members.BytesAt(0), *stored.add_members())) {
+      return Damaged("a member does not parse");
+    }
   }
   // A list that ended early would be saved as the whole one.
   if (next != SQLITE_DONE) return Failure(db, path_, "cannot read");
-  // Members are ordered by id, as the fleet's code expects them.
-  std::sort(
-      record.members.begin(), record.members.end(),
-      [](const MemberRecord& a, const MemberRecord& b) { return a.id < b.id; });
+  // Rows come in the order of signed numbers, and ids are unsigned.
+  std::ranges::sort(*stored.mutable_members(), {},
+                    [](const wire::StoredMember& m) { return m.peer_id(); });
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::optional<FleetRecord>> SqliteStore::Load() {
   sqlite3* db = db_.get();
-  FleetRecord record;
-  Statement fleet(db,
-                  "SELECT generation, layout_fingerprint, configuration_hash,"
-                  " stop_round, stop_committed, assembled, suspicions,"
-                  " removals, returns, joins, leaves, mac_key FROM fleet");
+  wire::StoredFleet stored;
+  Statement fleet(db, "SELECT head FROM fleet");
   // Without a row nothing has been saved yet.
   const int found = fleet.Step();
   if (found == SQLITE_DONE) return std::nullopt;
   if (found != SQLITE_ROW) return Failure(db, path_, "cannot read");
-  record.generation = fleet.NumberAt(0);
-  record.layout_fingerprint = fleet.NumberAt(1);
-  record.configuration_hash = fleet.NumberAt(2);
-  record.stop = {.round = fleet.NumberAt(3),
-                 .committed = fleet.NumberAt(4) != 0};
-  record.assembled = fleet.NumberAt(5) != 0;
-  record.counts = {.suspicions = fleet.NumberAt(6),
-                   .removals = fleet.NumberAt(7),
-                   .returns = fleet.NumberAt(8),
-                   .joins = fleet.NumberAt(9),
-                   .leaves = fleet.NumberAt(10)};
-  record.mac_key = fleet.BytesAt(11);
-  GOSSAMER_RETURN_IF_ERROR(ReadMembers(record));
-  Statement view(db, "SELECT message FROM view ORDER BY epoch DESC LIMIT 1");
+  if (!Parse(fleet.BytesAt(0), stored)) return Damaged("it does not parse");
+  GOSSAMER_RETURN_IF_ERROR(ReadMembers(stored));
+  Statement view(db, "SELECT message FROM view");
   const int viewed = view.Step();
   if (viewed == SQLITE_ROW) {
-    wire::ViewMessage message;
-    const std::string bytes = view.BytesAt(0);
-    if (!ParseMessage(std::as_bytes(std::span(bytes)), message)) {
-      return absl::DataLossError(
-          absl::StrCat(path_, ": the view does not parse; move it away"));
+    if (!Parse(view.BytesAt(0), *stored.mutable_view())) {
+      return Damaged("the view does not parse");
     }
-    GOSSAMER_ASSIGN_OR_RETURN(record.view, FromMessage(message));
   } else if (viewed != SQLITE_DONE) {
     return Failure(db, path_, "cannot read");
   }
-  // Another program may have written the rows, so they pass the same check as a
-  // record from etcd.
-  const absl::Status possible = RecordFromBytes(ToBytes(record)).status();
-  if (possible.ok()) return record;
-  return absl::DataLossError(
-      absl::StrCat(path_, ": ", std::string(possible.message()),
-                   "; move it away to begin with an empty state"));
+  // Another program may have written the rows.
+  absl::StatusOr<FleetRecord> record = RecordFromMessage(stored);
+  if (!record.ok()) return Damaged(record.status().message());
+  return *std::move(record);
 }
 
 absl::Status SqliteStore::WriteMembers(const FleetRecord& record) {
@@ -313,19 +229,8 @@ absl::Status SqliteStore::WriteMembers(const FleetRecord& record) {
   for (const MemberRecord& m : record.members) {
     const MemberRecord* old = FindMember(*written_, m.id);
     if (old != nullptr && *old == m) continue;
-    Statement insert(db,
-                     "INSERT OR REPLACE INTO member"
-                     " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-    insert.Number(m.id.value)
-        .Number(m.boot_id)
-        .Text(m.address)
-        .Text(absl::StrJoin(m.checkpoint_rounds, " "))
-        .Number(m.in_view)
-        .Number(m.resume_round)
-        .Number(m.finished)
-        .Number(static_cast<uint64_t>(m.standing))
-        .Number(m.needs_parameters)
-        .Number(m.removals);
+    Statement insert(db, "INSERT OR REPLACE INTO member VALUES(?, ?)");
+    insert.Number(m.id.value).Blob(ToMessage(m).SerializeAsString());
     if (insert.Step() != SQLITE_DONE) return Failure(db, path_, "cannot write");
   }
   return absl::OkStatus();
@@ -334,37 +239,17 @@ absl::Status SqliteStore::WriteMembers(const FleetRecord& record) {
 absl::Status SqliteStore::Save(const FleetRecord& record) {
   sqlite3* db = db_.get();
   const std::pair named(record.view.generation, record.view.epoch);
+  const bool same_view = written_ && named == written_view_;
   auto write = [&]() -> absl::Status {
-    Statement fleet(
-        db,
-        "INSERT OR REPLACE INTO fleet VALUES(1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-        " ?, ?)");
-    fleet.Number(record.generation)
-        .Number(record.layout_fingerprint)
-        .Number(record.configuration_hash)
-        .Number(record.stop.round)
-        .Number(record.stop.committed)
-        .Number(record.assembled)
-        .Number(record.counts.suspicions)
-        .Number(record.counts.removals)
-        .Number(record.counts.returns)
-        .Number(record.counts.joins)
-        .Number(record.counts.leaves)
-        .Blob(record.mac_key);
+    Statement fleet(db, "INSERT OR REPLACE INTO fleet VALUES(1, ?)");
+    fleet.Blob(HeadOf(record).SerializeAsString());
     if (fleet.Step() != SQLITE_DONE) return Failure(db, path_, "cannot write");
     GOSSAMER_RETURN_IF_ERROR(WriteMembers(record));
     // There is no view before the first.
-    if (record.view.epoch == 0 || named == written_view_) {
-      return absl::OkStatus();
-    }
-    Statement view(db, "INSERT OR REPLACE INTO view VALUES(?, ?)");
-    view.Number(record.view.epoch)
-        .Blob(ToMessage(record.view).SerializeAsString());
+    if (record.view.epoch == 0 || same_view) return absl::OkStatus();
+    Statement view(db, "INSERT OR REPLACE INTO view VALUES(1, ?)");
+    view.Blob(ToMessage(record.view).SerializeAsString());
     if (view.Step() != SQLITE_DONE) return Failure(db, path_, "cannot write");
-    // Only the newest view is ever read, and a long run has many.
-    Statement old(db, "DELETE FROM view WHERE epoch <> ?");
-    old.Number(record.view.epoch);
-    if (old.Step() != SQLITE_DONE) return Failure(db, path_, "cannot write");
     return absl::OkStatus();
   };
   // One transaction holds fleet, members and view: members of one moment beside
@@ -380,7 +265,6 @@ absl::Status SqliteStore::Save(const FleetRecord& record) {
   // The file has the record before, or after a failed commit either of the two.
   // The error that matters is the first one.
   written_.reset();
-  written_view_ = {};
   sqlite3_exec(db, "ROLLBACK", nullptr, nullptr, nullptr);
   return written;
 }

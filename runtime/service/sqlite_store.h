@@ -16,6 +16,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "proto/topology.pb.h"
 #include "runtime/service/store.h"
 
 struct sqlite3;
@@ -26,7 +28,7 @@ class SqliteStore final : public Store {
  public:
   // Opens or creates the file, which one process may hold at a time.  Returns
   // kUnavailable if it cannot be opened or another process holds it; kDataLoss
-  // if it is no such file, or one of a newer program.
+  // if it is no such file, or one of another format.
   static absl::StatusOr<std::unique_ptr<SqliteStore>> Open(
       const std::string& path);
 
@@ -43,8 +45,10 @@ class SqliteStore final : public Store {
   SqliteStore(std::unique_ptr<sqlite3, Close> db, std::string path)
       : db_(std::move(db)), path_(std::move(path)) {}
   absl::Status Prepare();
-  // Appends all members to record.members, or returns an error.
-  absl::Status ReadMembers(FleetRecord& record);
+  // kDataLoss that names the file and says what to do.
+  absl::Status Damaged(absl::string_view what) const;
+  // Adds all members to `stored`, or returns an error.
+  absl::Status ReadMembers(wire::StoredFleet& stored);
   // Writes the rows that differ from those of `written_`.
   absl::Status WriteMembers(const FleetRecord& record);
 

@@ -1,8 +1,6 @@
 // Records that the topology service keeps over a restart, and its answers to
 // people.
 
-#include <sqlite3.h>
-
 #include <cstdint>
 #include <string>
 
@@ -12,9 +10,7 @@
 #include "runtime/cli/fleet_client.h"
 #include "runtime/cli/survey_network.h"
 #include "runtime/lab/scenario.h"
-#include "runtime/service/sqlite_store.h"
 #include "runtime/telemetry/progress.h"
-#include "tests/fuzz/folder.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/message.h"
 #include "topology/fleet/control_plane.h"
@@ -77,92 +73,6 @@ void StoredFleetBytes(Bytes input) {
   GoOn(*record);
 }
 
-// One row of a table, bound from the left.
-class Row {
- public:
-  Row(sqlite3* db, const char* sql) {
-    Require(sqlite3_prepare_v2(db, sql, -1, &insert_, nullptr) == SQLITE_OK,
-            "the tables are there");
-  }
-  // A row that the table's constraints refuse is skipped.
-  ~Row() {
-    sqlite3_step(insert_);
-    sqlite3_finalize(insert_);
-  }
-  Row(const Row&) = delete;
-  Row& operator=(const Row&) = delete;
-
-  Row& Number(uint64_t value) {
-    sqlite3_bind_int64(insert_, ++bound_, static_cast<int64_t>(value));
-    return *this;
-  }
-  Row& Text(Bytes text) {
-    sqlite3_bind_text(insert_, ++bound_,
-                      reinterpret_cast<const char*>(text.data()),
-                      static_cast<int>(text.size()), SQLITE_STATIC);
-    return *this;
-  }
-  Row& Blob(Bytes blob) {
-    sqlite3_bind_blob(insert_, ++bound_, blob.data(),
-                      static_cast<int>(blob.size()), SQLITE_STATIC);
-    return *this;
-  }
-
- private:
-  sqlite3_stmt* insert_ = nullptr;
-  int bound_ = 0;
-};
-
-// Fills the tables: the fleet's numbers, the number of members, the members,
-// and the view's bytes.
-void Fill(sqlite3* db, Input in) {
-  {
-    Row fleet(db,
-              "INSERT INTO fleet VALUES(1,?,?,?,?,?,?,?,?,?,?,?,x'6b6579')");
-    fleet.Number(in.Number()).Number(in.Number()).Number(in.Number());
-    fleet.Number(in.Number());
-    for (int i = 0; i < 7; ++i) fleet.Number(in.Byte());
-  }
-  for (int left = in.Byte() % kMembers; left > 0; --left) {
-    Row member(db, "INSERT INTO member VALUES(?,?,?,?,?,?,?,?,?,?)");
-    member.Number(in.Byte()).Number(in.Number());
-    member.Text(in.TakePiece()).Text(in.TakePiece());
-    member.Number(in.Byte()).Number(in.Number());
-    for (int i = 0; i < 4; ++i) member.Number(in.Byte());
-  }
-  if (in.empty()) return;
-  Row view(db, "INSERT INTO view VALUES(1,?)");
-  view.Blob(in.Rest());
-}
-
-// The rows that the service finds in its file.  The file is one of SQLite's,
-// whatever the rows say.
-void StoredRows(Bytes input) {
-  static const std::string& path = *new std::string(Folder() + "/fleet.sqlite");
-  static const bool made = SqliteStore::Open(path).ok();
-  Require(made, "a file can be made");
-  sqlite3* db = nullptr;
-  Require(sqlite3_open(path.c_str(), &db) == SQLITE_OK, "and opened");
-  constexpr char kEmpty[] =
-      "PRAGMA synchronous=OFF; BEGIN; DELETE FROM fleet; DELETE FROM member; "
-      "DELETE FROM view";
-  sqlite3_exec(db, kEmpty, nullptr, nullptr, nullptr);
-  Fill(db, Input(input));
-  sqlite3_exec(db, "COMMIT", nullptr, nullptr, nullptr);
-  Require(sqlite3_close(db) == SQLITE_OK, "nothing of it is in use");
-
-  SilenceProtobuf();
-  const auto store = SqliteStore::Open(path);
-  Require(store.ok(), "it opens whatever the rows are");
-  const auto record = (*store)->Load();
-  if (!record.ok() || !*record) return;
-  Require((*store)->Save(**record).ok(), "what was read can be written");
-  const auto again = (*store)->Load();
-  Require(again.ok() && *again && Same(**again, **record),
-          "rows say the same once more");
-  GoOn(**record);
-}
-
 // The status as gossamer status and train show it.
 void StatusAnswer(Bytes input) {
   constexpr int kWidth = 100;
@@ -194,7 +104,6 @@ void SurveyAnswer(Bytes input) {
 std::span<const Target> ServiceTargets() {
   static constexpr Target kTargets[] = {
       {"stored-fleet", StoredFleetBytes},
-      {"stored-rows", StoredRows},
       {"fleet-status", StatusAnswer, kProtobufReserve},
       {"survey-answer", SurveyAnswer}};
   return kTargets;

@@ -24,24 +24,6 @@ absl::Status Refused(const std::string& why) {
   return absl::DataLossError(absl::StrCat("no state of a fleet: ", why));
 }
 
-wire::StoredMember ToMessage(const MemberRecord& m) {
-  wire::StoredMember stored;
-  stored.set_peer_id(m.id.value);
-  stored.set_boot_id(m.boot_id);
-  stored.set_address(m.address);
-  stored.set_device(m.device);
-  for (const uint64_t round : m.checkpoint_rounds) {
-    stored.add_checkpoint_rounds(round);
-  }
-  stored.set_in_view(m.in_view);
-  stored.set_resume_round(m.resume_round);
-  stored.set_finished(m.finished);
-  stored.set_standing(static_cast<uint32_t>(m.standing));
-  stored.set_needs_parameters(m.needs_parameters);
-  stored.set_removals(m.removals);
-  return stored;
-}
-
 // Every field is held to the limits that a registration has: the state may be
 // damaged, or another program's, and what the fleet takes for granted it never
 // checks again.
@@ -92,7 +74,25 @@ absl::Status CheckMembers(const FleetRecord& record) {
 
 }  // namespace
 
-std::string ToBytes(const FleetRecord& record) {
+wire::StoredMember ToMessage(const MemberRecord& m) {
+  wire::StoredMember stored;
+  stored.set_peer_id(m.id.value);
+  stored.set_boot_id(m.boot_id);
+  stored.set_address(m.address);
+  stored.set_device(m.device);
+  for (const uint64_t round : m.checkpoint_rounds) {
+    stored.add_checkpoint_rounds(round);
+  }
+  stored.set_in_view(m.in_view);
+  stored.set_resume_round(m.resume_round);
+  stored.set_finished(m.finished);
+  stored.set_standing(static_cast<uint32_t>(m.standing));
+  stored.set_needs_parameters(m.needs_parameters);
+  stored.set_removals(m.removals);
+  return stored;
+}
+
+wire::StoredFleet HeadOf(const FleetRecord& record) {
   wire::StoredFleet stored;
   stored.set_format(kFormat);
   stored.set_generation(record.generation);
@@ -106,11 +106,16 @@ std::string ToBytes(const FleetRecord& record) {
   stored.set_returns(record.counts.returns);
   stored.set_joins(record.counts.joins);
   stored.set_leaves(record.counts.leaves);
+  stored.set_mac_key(record.mac_key);
+  return stored;
+}
+
+std::string ToBytes(const FleetRecord& record) {
+  wire::StoredFleet stored = HeadOf(record);
   for (const MemberRecord& m : record.members) {
     *stored.add_members() = ToMessage(m);
   }
   if (record.view.epoch != 0) *stored.mutable_view() = ToMessage(record.view);
-  stored.set_mac_key(record.mac_key);
   return stored.SerializeAsString();
 }
 
@@ -119,6 +124,10 @@ absl::StatusOr<FleetRecord> RecordFromBytes(absl::string_view bytes) {
   if (!ParseMessage(std::as_bytes(std::span(bytes)), stored)) {
     return Refused("the bytes do not parse");
   }
+  return RecordFromMessage(stored);
+}
+
+absl::StatusOr<FleetRecord> RecordFromMessage(const wire::StoredFleet& stored) {
   if (stored.format() != kFormat) {
     return Refused(absl::StrCat("it has format ", stored.format(),
                                 ", this program reads ", kFormat));

@@ -1,4 +1,4 @@
-// A FleetRecord as bytes.
+// A FleetRecord as messages and as bytes.
 //
 // Knows nothing of where they are kept.
 
@@ -9,12 +9,20 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "proto/topology.pb.h"
 #include "topology/fleet/fleet_record.h"
 
 namespace gossamer {
 
+// `record` without its members and its view.
+wire::StoredFleet HeadOf(const FleetRecord& record);
+wire::StoredMember ToMessage(const MemberRecord& member);
+// kDataLoss says what about it cannot be a record of this program's.
+absl::StatusOr<FleetRecord> RecordFromMessage(const wire::StoredFleet& stored);
+
+// All of it.
 std::string ToBytes(const FleetRecord& record);
-// kDataLoss says what about them cannot be a record of this program's.
+// kDataLoss as of RecordFromMessage.
 absl::StatusOr<FleetRecord> RecordFromBytes(absl::string_view bytes);
 
 }  // namespace gossamer
