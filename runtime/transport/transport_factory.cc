@@ -36,18 +36,6 @@ absl::StatusOr<MadeTransport> MakeGrpc(RealLoop* loop,
   return result;
 }
 
-absl::StatusOr<MadeTransport> MakeInproc(RealLoop* loop,
-                                         TransportOptions options) {
-  // A network is made by the program that has the threads; a configuration
-  // alone cannot name one.
-  if (options.network == nullptr) {
-    return absl::InvalidArgumentError(
-        "transport inproc joins threads of one process; processes need grpc");
-  }
-  return MadeTransport{.transport =
-                           options.network->CreateEndpoint(options.self, loop)};
-}
-
 absl::StatusOr<MadeTransport> MakeNccl(RealLoop* loop,
                                        TransportOptions options) {
   if (options.nccl == nullptr || options.device == nullptr) {
@@ -81,10 +69,8 @@ struct Maker {
   absl::StatusOr<MadeTransport> (*make)(RealLoop*, TransportOptions);
 };
 
-constexpr Maker kTransports[] = {{"auto", MakeAuto},
-                                 {"grpc", MakeGrpc},
-                                 {"inproc", MakeInproc},
-                                 {"nccl", MakeNccl}};
+constexpr Maker kTransports[] = {
+    {"auto", MakeAuto}, {"grpc", MakeGrpc}, {"nccl", MakeNccl}};
 
 }  // namespace
 

@@ -19,7 +19,6 @@
 #include "algorithms/base/ids.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/identity/certificate_folder.h"
-#include "runtime/transport/inproc/inproc_network.h"
 #include "runtime/transport/nccl/nccl_transport.h"
 #include "runtime/transport/transport.h"
 
@@ -42,8 +41,6 @@ struct TransportOptions {
   size_t max_bytes_in_flight = size_t{4} << 30;
   uint64_t seed = 1;  // of delays between attempts
   std::function<void(PeerId, const absl::Status&)> on_problem = {};
-  // Set if peers are threads of one process; outlives the transport.
-  InprocNetwork* network = nullptr;
   // Set if the peer's parameters are on a device; both outlive the transport.
   NcclApi* nccl = nullptr;
   NcclDevice* device = nullptr;
@@ -58,12 +55,11 @@ struct MadeTransport {
   NcclTransport* nccl = nullptr;
 };
 
-// "auto", "grpc", "inproc", "nccl".
+// "auto", "grpc", "nccl".
 std::vector<std::string_view> TransportNames();
 
-// `loop` outlives it.  kInvalidArgument for an unknown name, or one that cannot
-// be made of these options; kFailedPrecondition for nccl without a device; else
-// errors of the transport.
+// `loop` outlives it.  kInvalidArgument for an unknown name;
+// kFailedPrecondition for nccl without a device; else errors of the transport.
 absl::StatusOr<MadeTransport> MakeTransport(std::string_view name,
                                             RealLoop* loop,
                                             TransportOptions options);

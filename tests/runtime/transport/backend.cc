@@ -1,5 +1,5 @@
 // The backends of the conformance suite: the simulated network, NCCL over it
-// with and without faults, threads of one process, and gRPC in three ways.
+// with and without faults, and gRPC in three ways.
 
 #include "tests/runtime/transport/backend.h"
 
@@ -12,7 +12,6 @@
 #include "runtime/sim/sim_network.h"
 #include "runtime/sim/virtual_loop.h"
 #include "runtime/transport/grpc/grpc_transport.h"
-#include "runtime/transport/inproc/inproc_network.h"
 #include "runtime/transport/nccl/nccl_transport.h"
 #include "tests/testing/fake_nccl.h"
 
@@ -192,10 +191,14 @@ class NcclBackend : public SimBackend {
   std::map<PeerId, std::vector<std::unique_ptr<FakeNccl::Rank>>> ranks_;
 };
 
-// Runs each peer on a loop with a thread.
-class ThreadBackend : public Backend {
+// Runs peers over gRPC on loopback, each on a loop with a thread; both ends may
+// dial, and a connection may have several lanes.
+class GrpcBackend : public Backend {
  public:
-  ~ThreadBackend() override { StopAll(); }
+  GrpcBackend(bool both, int lanes) : both_(both), lanes_(lanes) {}
+  ~GrpcBackend() override {
+    for (auto& [id, peer] : peers_) Stop(peer);
+  }
   void Start(PeerId peer) override {
     Peer& p = peers_[peer];
     p.loop = std::make_unique<RealLoop>();
@@ -220,17 +223,14 @@ class ThreadBackend : public Backend {
     }
   }
   Recorder& recorder(PeerId peer) override { return *peers_.at(peer).recorder; }
+  std::string address(PeerId peer) override {
+    return absl::StrCat("127.0.0.1:", ports_.at(peer));
+  }
   bool Await(
       PeerId peer,
       absl::FunctionRef<bool(const Recorder::Seen&)> condition) override {
     return recorder(peer).Await(condition, kLimit);
   }
-
- protected:
-  void StopAll() {
-    for (auto& [id, peer] : peers_) Stop(peer);
-  }
-  virtual std::unique_ptr<Transport> Create(PeerId peer, RealLoop* loop) = 0;
 
  private:
   struct Peer {
@@ -238,41 +238,9 @@ class ThreadBackend : public Backend {
     std::unique_ptr<Recorder> recorder;
     std::unique_ptr<Transport> transport;
   };
-  static void Stop(Peer& p) {
-    if (p.loop == nullptr) return;
-    p.loop->PostAndWait([&p] { p.transport.reset(); }, kLimit);
-    p.loop.reset();
-  }
-  std::map<PeerId, Peer> peers_;
-};
 
-// Runs peers as threads of this process, joined by one InprocNetwork.
-class InprocBackend : public ThreadBackend {
- public:
-  ~InprocBackend() override { StopAll(); }  // before the network
-  std::string address(PeerId peer) override { return "inproc"; }
-
- protected:
-  std::unique_ptr<Transport> Create(PeerId peer, RealLoop* loop) override {
-    return network_.CreateEndpoint(peer, loop);
-  }
-
- private:
-  InprocNetwork network_;
-};
-
-// Runs peers over gRPC on loopback; both ends may dial, and a connection may
-// have several lanes.
-class GrpcBackend : public ThreadBackend {
- public:
-  GrpcBackend(bool both, int lanes) : both_(both), lanes_(lanes) {}
-  std::string address(PeerId peer) override {
-    return absl::StrCat("127.0.0.1:", ports_.at(peer));
-  }
-
- protected:
   // A peer keeps its port over its incarnations.
-  std::unique_ptr<Transport> Create(PeerId peer, RealLoop* loop) override {
+  std::unique_ptr<Transport> Create(PeerId peer, RealLoop* loop) {
     GrpcOptions options;
     options.self = peer;
     options.run_id = "conformance";
@@ -289,20 +257,22 @@ class GrpcBackend : public ThreadBackend {
     ports_[peer] = (*transport)->port();
     return *std::move(transport);
   }
+  static void Stop(Peer& p) {
+    if (p.loop == nullptr) return;
+    p.loop->PostAndWait([&p] { p.transport.reset(); }, kLimit);
+    p.loop.reset();
+  }
 
- private:
   const bool both_;
   const int lanes_;
   std::map<PeerId, int> ports_;
+  std::map<PeerId, Peer> peers_;
 };
 
 }  // namespace
 
 std::unique_ptr<Backend> MakeSimBackend() {
   return std::make_unique<SimBackend>();
-}
-std::unique_ptr<Backend> MakeInprocBackend() {
-  return std::make_unique<InprocBackend>();
 }
 std::unique_ptr<Backend> MakeGrpcBackend() {
   return std::make_unique<GrpcBackend>(false, 1);

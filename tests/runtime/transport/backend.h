@@ -86,7 +86,6 @@ class Backend {
 };
 
 std::unique_ptr<Backend> MakeSimBackend();
-std::unique_ptr<Backend> MakeInprocBackend();
 std::unique_ptr<Backend> MakeGrpcBackend();
 std::unique_ptr<Backend> MakeGrpcBothDialBackend();
 std::unique_ptr<Backend> MakeGrpcLanesBackend();

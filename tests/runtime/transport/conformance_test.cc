@@ -366,7 +366,6 @@ TEST_P(ConformanceTest, DestructionInTheMiddleOfABurst) {
 INSTANTIATE_TEST_SUITE_P(
     Transports, ConformanceTest,
     ::testing::Values(Parameter{"sim", MakeSimBackend},
-                      Parameter{"inproc", MakeInprocBackend},
                       Parameter{"grpc", MakeGrpcBackend},
                       Parameter{"grpc_both_dial", MakeGrpcBothDialBackend},
                       Parameter{"grpc_lanes", MakeGrpcLanesBackend},
