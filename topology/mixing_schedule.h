@@ -43,7 +43,7 @@ struct ScheduleSpec {
   double edge_probability = 0.5;  // erdos-renyi
   std::string edges;              // edge-list: "0-1 1-2:0.3"
   // locality-skewed: who is near whom (sites.h), and the budget of its skew
-  // (skewed_sampling.h).
+  // (skewed_matching.h).
   std::string sites = {};
   double variance_budget = 1.15;
   friend bool operator==(const ScheduleSpec&, const ScheduleSpec&) = default;

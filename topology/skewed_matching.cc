@@ -1,14 +1,15 @@
 #include "topology/skewed_matching.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <span>
 #include <utility>
 
+#include "absl/strings/str_format.h"
 #include "algorithms/base/rng.h"
 #include "algorithms/base/status_macros.h"
-#include "topology/skewed_sampling.h"
 
 namespace gossamer {
 namespace {
@@ -19,6 +20,27 @@ std::vector<int> Counts(std::span<const int> sites) {
   std::vector<int> counts(1 + *std::ranges::max_element(sites));
   for (int site : sites) ++counts[site];
   return counts;
+}
+
+// Returns the largest skew s, at least 1, of a peer whose near partners have
+// the share L = `near` of all, 0 < L < 1, so that the mean square of its sample
+// is within the budget D:
+//   s* = [B + sqrt(B^2 - 4 L^2 R^2)] / (2 L R),  R = 1 - L,
+//   B = 1 + D - L^2 - R^2,
+// at which (s L + R) (L / s + R) is 1 + D exactly.
+absl::StatusOr<double> LargestSkew(double near, double budget) {
+  // Negated, so that what is not a number is refused.
+  if (!(budget >= 0) || !std::isfinite(budget)) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "a variance budget of %g is not possible: sampling without skew has 0, "
+        "so take 0 or more, such as 1 for twice its variance",
+        budget));
+  }
+  const double l = near, r = 1 - near;
+  const double b = 1 + budget - l * l - r * r;
+  // s = 1 is within every budget, so the root is real but for rounding.
+  const double root = std::sqrt(std::max(0.0, b * b - 4 * l * r * l * r));
+  return std::max(1.0, (b + root) / (2 * l * r));
 }
 
 }  // namespace
@@ -32,13 +54,7 @@ absl::StatusOr<std::unique_ptr<SkewedMatching>> SkewedMatching::Create(
     // A peer without near peers has none to prefer.
     if (count < 2 || count == static_cast<int>(sites.size())) continue;
     const double near = (count - 1) / (m - 1);
-    GOSSAMER_ASSIGN_OR_RETURN(
-        const double skew,
-        LargestSkew(
-            // Equal disagreement between all pairs: A_L and A_R are then the
-            // shares themselves.
-            {.near_share = near, .near_square = near, .far_square = 1 - near},
-            budget));
+    GOSSAMER_ASSIGN_OR_RETURN(const double skew, LargestSkew(near, budget));
     // The budget holds at every site: the least skewed decides for all, for a
     // pair has one probability.
     kept = std::max(kept, 1 / (skew * near + 1 - near));

@@ -3,6 +3,13 @@
 // A schedule like random-matching, with the share of pairs between sites cut to
 // what a variance budget allows.  Knows sites by their number; nothing of what
 // they cost.
+//
+// Jiang and Rumi, arXiv 2101.07706, prefer near neighbours so in graph networks
+// and weigh what is drawn by 1/q, which leaves no bias.  From base
+// probabilities p_j, which add up to L near and R = 1 - L far, a skew s makes
+//   q_j = s p_j / Z near,  p_j / Z far,  Z = s L + R.
+// With equal disagreement between all pairs the mean square of such a sample is
+// Z (L / s + R) times what it is without skew.
 
 #ifndef GOSSAMER_TOPOLOGY_SKEWED_MATCHING_H_
 #define GOSSAMER_TOPOLOGY_SKEWED_MATCHING_H_
@@ -21,9 +28,9 @@ namespace gossamer {
 class SkewedMatching : public MixingSchedule {
  public:
   // `sites`: the number of each rank's site, 0 or more.  `budget`: how much
-  // more mean square a sample of a partner may have than without skew
-  // (skewed_sampling.h), with equal disagreement between all pairs.
-  // kInvalidArgument: such a budget cannot be.
+  // more mean square a sample of a partner may have than without skew, with
+  // equal disagreement between all pairs.  kInvalidArgument: such a budget
+  // cannot be.
   static absl::StatusOr<std::unique_ptr<SkewedMatching>> Create(
       std::vector<int> sites, double budget, uint64_t seed);
 

@@ -8,13 +8,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "topology/mixing_matrix.h"
 #include "topology/sites.h"
-#include "topology/skewed_sampling.h"
 
 namespace gossamer {
 namespace {
@@ -179,6 +179,22 @@ TEST(SkewedMatchingTest, UsesTheBudgetUp) {
       worst = std::max(worst, l * l / (1 - q) + r * r / q);
     }
     EXPECT_NEAR(worst, 1 + budget, 1e-9);
+  }
+}
+
+// A worked example: half of a peer's partners are near, and D = 1.  The skew is
+// 3 + 2 sqrt(2), so 0.1464 of its draws are far.
+TEST(SkewedMatchingTest, GivesTheKnownFigure) {
+  const auto schedule = Make(SitesOfSizes({3, 1, 1}), 1);
+  EXPECT_NEAR(schedule->kept(), 1 / (2 + std::sqrt(2.0)), 1e-12);
+}
+
+TEST(SkewedMatchingTest, RefusesABudgetThatCannotBe) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  for (const double budget : {-0.01, kNan, HUGE_VAL}) {
+    const auto made = SkewedMatching::Create({0, 0, 1, 1}, budget, 1);
+    EXPECT_EQ(made.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(made.status().message()), HasSubstr("budget"));
   }
 }
 
