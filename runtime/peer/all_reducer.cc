@@ -134,7 +134,6 @@ bool AllReducer::Encode() {
 
 void AllReducer::Start(uint64_t operation) {
   operation_ = operation;
-  schedule_ = ScheduleOf(operation_);
   // One earlier operation is enough: this one can only be started once every
   // member has contributed to the one before it.
   previous_ = std::move(current_);
@@ -142,7 +141,6 @@ void AllReducer::Start(uint64_t operation) {
   next_ = Make(operation_ + 1);
   by_fabric_ = begun_by_fabric_;
   if (by_fabric_) {
-    schedule_ = kOfFabric;
     fabric_->Start(operation_);
   } else {
     Send();
@@ -151,7 +149,6 @@ void AllReducer::Start(uint64_t operation) {
 
 void AllReducer::Restart() {
   by_fabric_ = false;
-  schedule_ = ScheduleOf(operation_);
   Send();
 }
 

@@ -42,8 +42,6 @@ class AllReducer {
   static constexpr std::string_view kAuto = "auto";
   // The one schedule that carries payloads.
   static constexpr std::string_view kOfPayloads = "all-gather";
-  // Instead of a schedule's name where NCCL sums.
-  static constexpr std::string_view kOfFabric = "nccl";
   // The one to go on with, by its place in AllReduce::Names(), whatever the
   // others take: at a replay.
   void Prefer(size_t index) { preferred_ = index; }
@@ -99,9 +97,7 @@ class AllReducer {
   void Part();
   std::vector<PeerId> Remaining() const;
 
-  // The schedule of the operation last started, and of all from some
-  // operation on; empty until that is known.
-  const std::string& schedule() const { return schedule_; }
+  // The schedule of all operations from some one on; empty until it is known.
   const std::string& chosen() const { return chosen_; }
   // Mean seconds over the members, by schedule tried, once one is chosen.
   const std::map<std::string, double>& tried() const { return tried_; }
@@ -135,7 +131,7 @@ class AllReducer {
   std::unique_ptr<GradientCompressor> exact_;
   GradientCompressor* compressor_ = nullptr;
   uint64_t first_ = 0;
-  std::string schedule_, chosen_;
+  std::string chosen_;
   std::optional<size_t> preferred_;
   // The least time of this peer by schedule, in the order of
   // AllReduce::Names(); every operation of the trial carries them.
