@@ -293,11 +293,6 @@ absl::Time SimNetwork::Arrival(PeerId from, PeerId to, size_t bytes) {
   return sent + link.latency * (1 + link.jitter * u);
 }
 
-SimNetwork::Sent SimNetwork::SentBetween(PeerId from, PeerId to) const {
-  const auto it = directions_.find({from, to});
-  return it == directions_.end() ? Sent{} : it->second.sent;
-}
-
 SimNetwork::Traffic SimNetwork::AllSent() const {
   Traffic traffic;
   for (const auto& [ends, direction] : directions_) {

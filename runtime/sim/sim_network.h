@@ -110,7 +110,6 @@ class SimNetwork {
     uint64_t frames = 0;
     uint64_t bytes = 0;
   };
-  Sent SentBetween(PeerId from, PeerId to) const;
   // Of all directions in which something was sent.
   using Traffic = std::map<std::pair<PeerId, PeerId>, Sent>;  // from, to
   Traffic AllSent() const;
