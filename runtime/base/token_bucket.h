@@ -23,7 +23,6 @@ class TokenBucket {
     const double seconds = std::max(0.0, absl::ToDoubleSeconds(now - at_));
     return std::min(most_, tokens_ + per_second_ * seconds);
   }
-  bool IsFull(absl::Time now) const { return Tokens(now) >= most_; }
   // Returns false, and takes nothing, if there are fewer.
   bool Take(double tokens, absl::Time now) {
     tokens_ = Tokens(now);
