@@ -48,7 +48,6 @@ CallersPeer::CallersPeer(PeerProcessOptions options, ParameterLayout layout)
     : rounds_(options.config.rounds()),
       seed_(options.config.seed()),
       peers_(static_cast<int>(options.config.peers())),
-      run_dir_(options.run_dir),
       caller_(std::make_unique<Caller>(std::move(layout))),
       options_(std::move(options)) {
   // The place of the parameters decides, and until now that is the host.

@@ -38,7 +38,6 @@ class CallersPeer {
   uint64_t seed() const { return seed_; }
   // Of the run's founders.
   int peers() const { return peers_; }
-  const std::string& run_dir() const { return run_dir_; }
 
   // Before Start().  The parameters lie at `parameters` instead, memory of the
   // program that outlives this peer: of the host, or of GPU `index`, on which
@@ -60,7 +59,6 @@ class CallersPeer {
 
   const uint64_t rounds_, seed_;
   const int peers_;
-  const std::string run_dir_;
   std::unique_ptr<Caller> caller_;
   PeerProcessOptions options_;         // until Start()
   const CudaLibrary* cuda_ = nullptr;  // of parameters on a GPU
