@@ -428,10 +428,4 @@ absl::Status CheckpointStore::PutBack(uint64_t round) {
   return files_.SyncFolder(folder_);
 }
 
-absl::Status CheckpointStore::RemoveAfter(uint64_t round) {
-  GOSSAMER_ASSIGN_OR_RETURN(std::vector<uint64_t> rounds, Folders());
-  std::erase_if(rounds, [round](uint64_t r) { return r <= round; });
-  return Remove(rounds);
-}
-
 }  // namespace gossamer

@@ -74,12 +74,11 @@ class CheckpointStore {
       std::vector<absl::Status>* passed_over = nullptr) const;
 
   // Removes the checkpoints after `round`.  The fleet goes on from there, so
-  // later ones belong to a past that others no longer share.
-  absl::Status RemoveAfter(uint64_t round);
-  // Does the same, but sets the newest of them aside, if it is whole or cannot
-  // be read at the moment: a person may want it back.  It replaces the one set
-  // aside before; nothing reads it by itself.  On an error it stays in its
-  // place.  Returns its round; 0 if there was none.
+  // later ones belong to a past that others no longer share.  The newest of
+  // them is set aside instead, if it is whole or cannot be read at the moment:
+  // a person may want it back.  It replaces the one set aside before; nothing
+  // reads it by itself.  On an error it stays in its place.  Returns its round;
+  // 0 if there was none.
   absl::StatusOr<uint64_t> SetAsideAfter(uint64_t round);
   // Renames checkpoints that are damaged (kDataLoss in `found`) to
   // damaged-round-N, where no later save removes them: a person may mend one.
