@@ -35,17 +35,12 @@ inline constexpr size_t kCollectiveHeadBytes = 32;
 
 // The fields of a head that differ from message to message.
 struct CollectiveHead {
-  uint64_t operation = 0;  // MakeOperationId
+  uint64_t operation = 0;  // its number, which rises with the run
   uint32_t step = 0;       // of AllReduce, or of a vote
   uint64_t body_bytes = 0;
   friend bool operator==(const CollectiveHead&,
                          const CollectiveHead&) = default;
 };
-
-// The n-th operation of a round, n < 256; rises with the run.
-constexpr uint64_t MakeOperationId(uint64_t round, uint32_t n) {
-  return round << 8 | n;
-}
 
 std::vector<std::byte> EncodeCollectiveHead(const CollectiveHead& head);
 // Reads the head of a message whose body has `body_bytes` bytes.  kDataLoss if

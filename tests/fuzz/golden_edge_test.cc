@@ -46,10 +46,9 @@ TEST(GoldenEdgeTest, FramesAndHeadsAreAsTheyWere) {
   ExpectGoldenWire("frame/hello", EncodeHeader(Header(FrameKind::kHello)));
   ExpectGoldenWire("frame/payload", EncodeHeader(Header(FrameKind::kPayload)));
   ExpectGoldenWire("frame/skip", EncodeHeader(Header(FrameKind::kSkip)));
-  ExpectGoldenWire(
-      "collective/head",
-      EncodeCollectiveHead(
-          {.operation = MakeOperationId(9, 1), .step = 3, .body_bytes = 1000}));
+  ExpectGoldenWire("collective/head",
+                   EncodeCollectiveHead(
+                       {.operation = 0x901, .step = 3, .body_bytes = 1000}));
   SavedEdge saved;
   saved.side.codec = "innov-int4";
   ExpectGoldenWire("saved-edge/small", EncodeSavedEdge(saved));
