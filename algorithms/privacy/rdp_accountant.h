@@ -28,8 +28,6 @@ class RdpAccountant {
   // kInvalidArgument unless both are above 0 and finite.
   static absl::StatusOr<RdpAccountant> Create(double sensitivity, double sigma);
 
-  // R of one query.
-  double PerQuery() const { return per_query_; }
   void Spend(uint64_t queries) { spent_ += queries; }
   uint64_t spent() const { return spent_; }
   // The epsilon of all queries so far and `more`.
@@ -38,7 +36,7 @@ class RdpAccountant {
   uint64_t Allowed(const PrivacyBudget& budget) const;
 
  private:
-  double per_query_ = 0;
+  double per_query_ = 0;  // R of one query
   uint64_t spent_ = 0;
 };
 

@@ -47,10 +47,10 @@ TEST(RdpAccountantTest, IsTheDivergenceOfTheMechanism) {
     for (const double sensitivity : {0.5, 2.0}) {
       const auto accountant = RdpAccountant::Create(sensitivity, sigma);
       ASSERT_TRUE(accountant.ok());
+      const double epsilon = accountant->Epsilon(1e-5, /*more=*/1);
       for (const double a : {1.1, 2.0, 5.0}) {
-        EXPECT_NEAR(a * accountant->PerQuery(),
-                    RenyiDivergence(a, sensitivity, sigma),
-                    1e-6 * a * accountant->PerQuery());
+        const double per_order = RenyiDivergence(a, sensitivity, sigma) / a;
+        EXPECT_NEAR(epsilon, EpsilonOfRdp(per_order, 1e-5), 1e-7 * epsilon);
       }
     }
   }
@@ -63,11 +63,10 @@ TEST(RdpAccountantTest, QueriesAddUp) {
   ASSERT_TRUE(accountant.ok());
   accountant->Spend(9);
   const double divergence = RenyiDivergence(3, std::sqrt(9.0), 8);
-  EXPECT_NEAR(3 * 9 * accountant->PerQuery(), divergence, 1e-6);
-  EXPECT_EQ(accountant->Epsilon(1e-5),
-            EpsilonOfRdp(9 * accountant->PerQuery(), 1e-5));
-  EXPECT_EQ(accountant->Epsilon(1e-5, 3),
-            EpsilonOfRdp(12 * accountant->PerQuery(), 1e-5));
+  EXPECT_NEAR(accountant->Epsilon(1e-5), EpsilonOfRdp(divergence / 3, 1e-5),
+              1e-7);
+  EXPECT_NEAR(accountant->Epsilon(1e-5, 3),
+              EpsilonOfRdp(divergence / 3 * 12 / 9, 1e-5), 1e-7);
 }
 
 // Returns the exact delta of a Gaussian mechanism at an epsilon (Balle and
