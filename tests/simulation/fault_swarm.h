@@ -12,11 +12,11 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "runtime/sim/fault_plan.h"
 #include "runtime/sim/sim_network.h"
 #include "runtime/sim/sim_service.h"
 #include "runtime/sim/virtual_loop.h"
 #include "tests/simulation/fault_counts.h"
+#include "tests/simulation/fault_plan.h"
 #include "tests/simulation/scenario.h"
 
 namespace gossamer::simulation {

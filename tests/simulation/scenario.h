@@ -13,8 +13,8 @@
 #include "absl/time/time.h"
 #include "algorithms/optim/optimizer.h"
 #include "runtime/neighborhood/deadline.h"
-#include "runtime/sim/fault_plan.h"
 #include "runtime/sim/sim_network.h"
+#include "tests/simulation/fault_plan.h"
 #include "topology/mixing_schedule.h"
 
 namespace gossamer::simulation {

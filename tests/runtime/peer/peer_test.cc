@@ -17,7 +17,6 @@
 #include "algorithms/game/wrapped_game.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/sim/fault_plan.h"
 #include "runtime/telemetry/metrics_log.h"
 #include "tests/runtime/peer/quadratic_fleet.h"
 #include "tests/testing/forwarding_membership.h"

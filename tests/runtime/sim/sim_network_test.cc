@@ -13,8 +13,8 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/sim/fault_plan.h"
 #include "runtime/sim/virtual_loop.h"
+#include "tests/simulation/fault_plan.h"
 
 namespace gossamer {
 namespace {
@@ -348,7 +348,7 @@ TEST_F(SimNetworkTest, ChaosDoesWhatItIsAskedTo) {
 TEST_F(SimNetworkTest, TheSameSeedGivesTheSameRun) {
   const auto run = [&](uint64_t seed) {
     Build({.seed = seed, .link = {.jitter = 0.5}, .double_dial = 0.2});
-    FaultInjector faults(&loop_, network_.get(), {.seed = seed});
+    simulation::FaultInjector faults(&loop_, network_.get(), {.seed = seed});
     std::vector<std::tuple<int, absl::Duration>> log;
     const absl::Time start = loop_.Now();
     for (int i = 0; i < 500; ++i) {

@@ -4,8 +4,8 @@
 // stalled links and frozen peers, with an interval of about a round.  Knows
 // nothing of crashes of peers: tests make those.
 
-#ifndef GOSSAMER_RUNTIME_SIM_FAULT_PLAN_H_
-#define GOSSAMER_RUNTIME_SIM_FAULT_PLAN_H_
+#ifndef GOSSAMER_TESTS_SIMULATION_FAULT_PLAN_H_
+#define GOSSAMER_TESTS_SIMULATION_FAULT_PLAN_H_
 
 #include <cstdint>
 
@@ -14,7 +14,7 @@
 #include "runtime/sim/sim_network.h"
 #include "runtime/sim/virtual_loop.h"
 
-namespace gossamer {
+namespace gossamer::simulation {
 
 struct FaultPlan {
   uint64_t seed = 1;
@@ -60,6 +60,6 @@ class FaultInjector {
   uint64_t freezes_ = 0;
 };
 
-}  // namespace gossamer
+}  // namespace gossamer::simulation
 
-#endif  // GOSSAMER_RUNTIME_SIM_FAULT_PLAN_H_
+#endif  // GOSSAMER_TESTS_SIMULATION_FAULT_PLAN_H_

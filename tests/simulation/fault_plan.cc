@@ -1,6 +1,6 @@
-#include "runtime/sim/fault_plan.h"
+#include "tests/simulation/fault_plan.h"
 
-namespace gossamer {
+namespace gossamer::simulation {
 namespace {
 
 // Returns a duration uniform in [low, high] intervals, by draw i.
@@ -54,4 +54,4 @@ void FaultInjector::Stall(PeerId a, PeerId b, RngKey draw) {
   if (ways != 0) network_->Stall(b, a, until);
 }
 
-}  // namespace gossamer
+}  // namespace gossamer::simulation
