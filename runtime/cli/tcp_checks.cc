@@ -1,12 +1,9 @@
 #include "runtime/cli/tcp_checks.h"
 
 #include <algorithm>
-#include <fstream>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
+#include "runtime/base/proc_file.h"
 #include "runtime/telemetry/progress.h"
 #include "runtime/transport/grpc/congestion.h"
 
@@ -16,25 +13,6 @@ namespace {
 // The bytes in flight on a link of 200 ms that carries a message of some
 // megabytes.
 constexpr int64_t kLongFatWindow = 16 << 20;
-
-std::string Setting(const std::string& name) {
-  std::ifstream file("/proc/sys/net/" + name);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
-// Returns the last of a setting's numbers; 0 if it has none.
-int64_t Largest(const std::string& name) {
-  const std::string text = Setting(name);
-  const std::vector<absl::string_view> values =
-      absl::StrSplit(text, absl::ByAnyChar(" \t"), absl::SkipEmpty());
-  int64_t largest = 0;
-  if (!values.empty() && absl::SimpleAtoi(values.back(), &largest)) {
-    return largest;
-  }
-  return 0;
-}
 
 CheckResult Buffers(const TcpFacts& facts) {
   CheckResult r{.name = "tcp buffers",
@@ -109,11 +87,12 @@ CheckResult Congestion(const TcpFacts& facts) {
 
 TcpFacts ReadTcpFacts() {
   TcpFacts facts;
-  facts.tuned_receive = Largest("ipv4/tcp_rmem");
-  facts.tuned_send = Largest("ipv4/tcp_wmem");
-  facts.asked_send = Largest("core/wmem_max");
-  facts.slow_start_after_idle = Setting("ipv4/tcp_slow_start_after_idle");
-  facts.congestion = Setting("ipv4/tcp_congestion_control");
+  facts.tuned_receive = LargestOfNetworkSetting("ipv4/tcp_rmem");
+  facts.tuned_send = LargestOfNetworkSetting("ipv4/tcp_wmem");
+  facts.asked_send = LargestOfNetworkSetting("core/wmem_max");
+  facts.slow_start_after_idle =
+      NetworkSetting("ipv4/tcp_slow_start_after_idle");
+  facts.congestion = NetworkSetting("ipv4/tcp_congestion_control");
   facts.may_cubic = KernelAllows("cubic");
   facts.may_bbr = KernelAllows("bbr");
   return facts;

@@ -7,13 +7,10 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <fstream>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
+#include "runtime/base/proc_file.h"
 
 // gRPC declares SetSocketMutator() publicly, but not the types that it takes.
 // These four are as in gRPC's src/core/lib/iomgr/socket_mutator.h, unchanged
@@ -45,24 +42,6 @@ namespace gossamer {
 namespace {
 
 constexpr char kAuto[] = "auto";
-
-std::string Setting(const std::string& name) {
-  std::ifstream file(absl::StrCat("/proc/sys/net/", name));
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
-// Returns the last of the numbers of a setting; 0 if there is none.
-int64_t Largest(const std::string& name) {
-  const std::string text = Setting(name);
-  int64_t value = 0;
-  for (const auto part :
-       absl::StrSplit(text, absl::ByAnyChar(" \t"), absl::SkipEmpty())) {
-    if (!absl::SimpleAtoi(part, &value)) return 0;
-  }
-  return value;
-}
 
 // Returns the buffer size to ask for, or 0 to leave the kernel's own tuning on,
 // which asking would end.  Asking is worth it only if it gives more than that
@@ -146,11 +125,12 @@ class TuningOption final : public grpc::ServerBuilderOption {
 
 TcpSettings ReadTcpSettings() {
   TcpSettings s;
-  s.slow_start_after_idle = Setting("ipv4/tcp_slow_start_after_idle") != "0";
-  s.largest_send = Largest("ipv4/tcp_wmem");
-  s.largest_receive = Largest("ipv4/tcp_rmem");
-  s.most_send = Largest("core/wmem_max");
-  s.most_receive = Largest("core/rmem_max");
+  s.slow_start_after_idle =
+      NetworkSetting("ipv4/tcp_slow_start_after_idle") != "0";
+  s.largest_send = LargestOfNetworkSetting("ipv4/tcp_wmem");
+  s.largest_receive = LargestOfNetworkSetting("ipv4/tcp_rmem");
+  s.most_send = LargestOfNetworkSetting("core/wmem_max");
+  s.most_receive = LargestOfNetworkSetting("core/rmem_max");
   return s;
 }
 
