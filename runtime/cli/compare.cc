@@ -22,6 +22,7 @@
 #include "runtime/cli/comparison.h"
 #include "runtime/cli/report.h"
 #include "runtime/cli/run_folder.h"
+#include "runtime/cli/shell_word.h"
 #include "runtime/config/run_config.h"
 
 namespace gossamer {
@@ -66,18 +67,13 @@ waiting_seconds_per_round, exchange_seconds, bytes_per_round,
 consensus_distance, training_seconds; runs of network, algorithm, seed, folder,
 images, summary (as in summary.json).)";
 
-std::string Quoted(const std::string& word) {
-  const bool plain = word.find_first_of(" '\"$*;&|<>()") == std::string::npos;
-  return plain ? word : absl::StrCat("'", word, "'");
-}
-
 // The report holds the command that makes it again, so options with their
 // default values are left out only where they are empty.
 std::string CommandOf(const CompareOptions& o) {
   std::vector<std::string> words = {"gossamer", "compare", "--config",
-                                    o.config};
+                                    ShellWord(o.config)};
   const auto add = [&](const char* flag, const std::string& value) {
-    if (!value.empty()) words.insert(words.end(), {flag, Quoted(value)});
+    if (!value.empty()) words.insert(words.end(), {flag, ShellWord(value)});
   };
   add("--also", absl::StrJoin(o.also, ","));
   add("--data", o.data);

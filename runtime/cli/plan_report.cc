@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
+#include "runtime/cli/shell_word.h"
 #include "runtime/telemetry/progress.h"
 
 namespace gossamer {
@@ -16,19 +16,11 @@ using Json = nlohmann::ordered_json;
 // The rows of a table for people, beside those with a mark.
 constexpr size_t kShown = 20;
 
-// Returns `word` in the form that a shell takes for one word.
-std::string Quoted(const std::string& word) {
-  const bool plain = word.find_first_not_of(
-                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                         "0123456789._-=/:,+") == std::string::npos;
-  if (plain && !word.empty()) return word;
-  return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
-}
-
 std::string SetFlags(const std::vector<std::string>& changes) {
   std::string flags;
   for (const std::string& change : changes) {
-    absl::StrAppend(&flags, flags.empty() ? "" : " ", "--set ", Quoted(change));
+    absl::StrAppend(&flags, flags.empty() ? "" : " ", "--set ",
+                    ShellWord(change));
   }
   return flags;
 }
