@@ -3,9 +3,11 @@
 #include <fstream>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
 namespace gossamer {
 
@@ -25,6 +27,27 @@ int64_t LargestOfNetworkSetting(const std::string& name) {
     return largest;
   }
   return 0;
+}
+
+std::string ProcValue(const std::string& path, const std::string& key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    const std::vector<std::string> parts =
+        absl::StrSplit(line, absl::MaxSplits(':', 1));
+    if (parts.size() == 2 && absl::StripAsciiWhitespace(parts[0]) == key) {
+      return std::string(absl::StripAsciiWhitespace(parts[1]));
+    }
+  }
+  return "";
+}
+
+std::optional<double> MemoryBytes(const std::string& key) {
+  const std::string text = ProcValue("/proc/meminfo", key);
+  double kilobytes = 0;
+  if (!absl::SimpleAtod(absl::StripSuffix(text, " kB"), &kilobytes)) {
+    return std::nullopt;
+  }
+  return 1024 * kilobytes;
 }
 
 }  // namespace gossamer

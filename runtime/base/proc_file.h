@@ -6,6 +6,7 @@
 #define GOSSAMER_RUNTIME_BASE_PROC_FILE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace gossamer {
@@ -16,6 +17,13 @@ std::string NetworkSetting(const std::string& name);
 // Returns the last of the numbers of such a setting, which is the largest of
 // "4096 131072 6291456"; 0 if it has none.
 int64_t LargestOfNetworkSetting(const std::string& name);
+
+// Returns the first value of `key` in a file of "key : value" lines, such as
+// /proc/cpuinfo; "" if the file or the key is missing.
+std::string ProcValue(const std::string& path, const std::string& key);
+// Returns the bytes that /proc/meminfo has of `key`, such as "MemTotal";
+// nothing if it has none.
+std::optional<double> MemoryBytes(const std::string& key);
 
 }  // namespace gossamer
 

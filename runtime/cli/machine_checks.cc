@@ -14,16 +14,13 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "google/protobuf/stubs/common.h"
+#include "runtime/base/proc_file.h"
 #include "runtime/base/steady_time.h"
 #include "runtime/cli/fleet_process.h"
 #include "runtime/cli/gpu_checks.h"
@@ -38,23 +35,10 @@ constexpr absl::Duration kProgramLimit = absl::Seconds(30);
 constexpr char kEmojiFont[] =
     "/usr/share/fonts/truetype/noto/NotoColorEmoji.ttf";
 
-// Returns the value of "key   : value" in a /proc file.
-std::string Field(const std::string& path, absl::string_view key) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    const std::vector<std::string> parts =
-        absl::StrSplit(line, absl::MaxSplits(':', 1));
-    if (parts.size() == 2 && absl::StripAsciiWhitespace(parts[0]) == key) {
-      return std::string(absl::StripAsciiWhitespace(parts[1]));
-    }
-  }
-  return "";
-}
-
 CheckResult Cpu() {
   CheckResult r{.name = "cpu",
                 .why = "encoding, mixing and gradients use wide vectors"};
-  r.found = Field("/proc/cpuinfo", "model name");
+  r.found = ProcValue("/proc/cpuinfo", "model name");
   if (r.found.empty()) r.found = "unknown";
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f")) {
@@ -87,21 +71,14 @@ CheckResult Cores() {
   return r;
 }
 
-// Returns the bytes of "24573112 kB"; 0 for any other text.
-double Kilobytes(const std::string& text) {
-  double value = 0;
-  return absl::SimpleAtod(absl::StripSuffix(text, " kB"), &value) ? value * 1024
-                                                                  : 0;
-}
-
 CheckResult Memory() {
   CheckResult r{.name = "memory",
                 .why =
                     "a quickstart peer takes up to 400 MB, an edge of a "
                     "large model two copies of it"};
   // MemAvailable, not MemFree: the kernel gives back what caches hold.
-  const double free = Kilobytes(Field("/proc/meminfo", "MemAvailable"));
-  const double all = Kilobytes(Field("/proc/meminfo", "MemTotal"));
+  const double free = MemoryBytes("MemAvailable").value_or(0);
+  const double all = MemoryBytes("MemTotal").value_or(0);
   r.found = absl::StrCat(HumanBytes(free), " free of ", HumanBytes(all));
   if (free < 2e9) {
     r.level = free < 6e8 ? CheckLevel::kFail : CheckLevel::kWarn;

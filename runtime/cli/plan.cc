@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <fstream>
 #include <iostream>
 #include <limits>
 #include <memory>
@@ -18,6 +17,7 @@
 #include "absl/strings/str_format.h"
 #include "algorithms/base/status_macros.h"
 #include "algorithms/game/game.h"
+#include "runtime/base/proc_file.h"
 #include "runtime/base/steady_time.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/fleet_process.h"
@@ -299,17 +299,6 @@ absl::StatusOr<PlanFigures> Figures(const Plan& plan, const RunConfig& config,
   return figures;
 }
 
-double AvailableBytes() {
-  std::ifstream file("/proc/meminfo");
-  std::string key, unit;
-  double kilobytes = 0;
-  while (file >> key >> kilobytes) {
-    if (key == "MemAvailable:") return 1024 * kilobytes;
-    std::getline(file, unit);
-  }
-  return std::numeric_limits<double>::infinity();
-}
-
 // Returns the number of rehearsals at once for which there are processors and
 // memory: a peer keeps some twelve vectors, and two of every other peer where a
 // schedule's edges change.
@@ -321,8 +310,11 @@ size_t JobsFor(const Plan& plan) {
     most = std::max(
         most, sizeof(float) * parameters * peers * (12 + 2 * (peers - 1)));
   }
-  const double fit = most > 0 ? AvailableBytes() / most
-                              : std::numeric_limits<double>::infinity();
+  const double available =
+      MemoryBytes("MemAvailable")
+          .value_or(std::numeric_limits<double>::infinity());
+  const double fit =
+      most > 0 ? available / most : std::numeric_limits<double>::infinity();
   return static_cast<size_t>(std::clamp<double>(
       std::thread::hardware_concurrency(), 1, std::max(1.0, fit)));
 }

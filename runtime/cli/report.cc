@@ -10,11 +10,10 @@
 #include <optional>
 
 #include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/strip.h"
+#include "runtime/base/proc_file.h"
 #include "runtime/telemetry/progress.h"
 
 namespace gossamer {
@@ -175,18 +174,6 @@ std::string Pictures(const std::string& heading,
   return html.empty() ? "" : absl::StrCat("<h3>", heading, "</h3>\n", html);
 }
 
-// Returns the value of `key` in a file of "key : value" lines.
-std::string ValueOf(const std::string& path, const std::string& key) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    if (!absl::StartsWith(line, key)) continue;
-    const size_t colon = line.find(':');
-    if (colon == std::string::npos) continue;
-    return std::string(absl::StripAsciiWhitespace(line.substr(colon + 1)));
-  }
-  return "unknown";
-}
-
 std::string Differences(const ReportGame& game) {
   if (game.differences.empty()) return "";
   std::string html = absl::StrCat("<h3>What is not as with ",
@@ -248,9 +235,13 @@ std::string ReportHtml(const Report& report) {
 std::vector<std::pair<std::string, std::string>> DescribeMachine() {
   utsname system{};
   uname(&system);
-  return {{"processor", ValueOf("/proc/cpuinfo", "model name")},
+  const auto value_of = [](const char* path, const char* key) {
+    const std::string value = ProcValue(path, key);
+    return value.empty() ? "unknown" : value;
+  };
+  return {{"processor", value_of("/proc/cpuinfo", "model name")},
           {"cores", std::to_string(sysconf(_SC_NPROCESSORS_ONLN))},
-          {"memory", ValueOf("/proc/meminfo", "MemTotal")},
+          {"memory", value_of("/proc/meminfo", "MemTotal")},
           {"system", absl::StrCat(system.sysname, " ", system.release)}};
 }
 
