@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
 #include "proto/topology.grpc.pb.h"
+#include "runtime/transport/grpc/grpc_status.h"
 #include "runtime/transport/grpc/instance_calls.h"
 #include "runtime/transport/grpc/tls.h"
 #include "topology/fleet/losses_message.h"
@@ -33,8 +34,7 @@ struct FleetClient::Stub {
           return (rpc.*method)(context, request, &response);
         });
     if (status.ok()) return response;
-    // The codes of gRPC and of absl are the same numbers.
-    return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+    return absl::Status(ToAbsl(status).code(),
                         absl::StrCat("topology service at ", addresses, ": ",
                                      status.error_message()));
   }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/topology.grpc.pb.h"
 #include "runtime/base/real_loop.h"
+#include "runtime/transport/grpc/grpc_status.h"
 #include "runtime/transport/grpc/instance_calls.h"
 #include "runtime/transport/grpc/tls.h"
 #include "topology/fleet/protocol.h"
@@ -33,11 +34,6 @@ std::shared_ptr<grpc::Channel> MakeChannel(
   return grpc::CreateCustomChannel(
       address, TlsCredentials(std::move(certificates)).Channel(Role::kTopology),
       arguments);
-}
-
-absl::Status ToAbsl(const grpc::Status& status) {
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
-                      status.error_message());
 }
 
 // Makes blocking calls on a thread of its own, one after the other.  The

@@ -10,6 +10,7 @@
 #include "algorithms/base/plain_text.h"
 #include "algorithms/base/status_macros.h"
 #include "runtime/membership/view_signature.h"
+#include "runtime/transport/grpc/grpc_status.h"
 #include "runtime/transport/grpc/socket_tuning.h"
 #include "runtime/transport/grpc/tls.h"
 #include "topology/fleet/protocol.h"
@@ -36,8 +37,7 @@ absl::StatusOr<std::string> RandomKey() {
 grpc::ServerUnaryReactor* Finish(grpc::CallbackServerContext* context,
                                  const absl::Status& status) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(grpc::Status(static_cast<grpc::StatusCode>(status.code()),
-                               std::string(status.message())));
+  reactor->Finish(ToGrpc(status));
   return reactor;
 }
 

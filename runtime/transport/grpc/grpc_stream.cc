@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/steady_time.h"
+#include "runtime/transport/grpc/grpc_status.h"
 
 namespace gossamer {
 namespace {
@@ -30,16 +31,6 @@ grpc::ByteBuffer ToMessage(const Chunk& chunk, const Payload& body) {
   }
   if (!chunk.body.empty()) slices[n++] = Reference(chunk.body, body);
   return grpc::ByteBuffer(slices, n);
-}
-
-absl::Status ToAbsl(const grpc::Status& status) {
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
-                      status.error_message());
-}
-
-grpc::Status ToGrpc(const absl::Status& status) {
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()),
-                      std::string(status.message()));
 }
 
 grpc::ByteBuffer HelloMessage(const TransportHello& hello) {
