@@ -1,7 +1,6 @@
 #include "runtime/daemon/peer_process.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <functional>
 #include <random>
 #include <span>
@@ -12,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
 #include "runtime/base/peer_folder.h"
+#include "runtime/base/plain_file.h"
 #include "runtime/config/compose.h"
 #include "runtime/config/compose_game.h"
 #include "runtime/config/composition_check.h"
@@ -48,14 +48,6 @@ constexpr int kScoresNice = 2;
 uint64_t RandomId() {
   std::random_device device;
   return (uint64_t{device()} << 32 | device()) | 1;
-}
-
-absl::Status MakeFolder(const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (!error) return absl::OkStatus();
-  return absl::UnavailableError(
-      absl::StrCat("cannot make ", folder, ": ", error.message()));
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/durable_file.h"
@@ -36,14 +35,6 @@ absl::Status WriteFile(const std::string& path, const std::string& text,
     status = SyncFolder(std::filesystem::path(path).parent_path());
   }
   return status.ok() ? status : CannotWrite(path, status.message());
-}
-
-absl::Status MakeFolder(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (!error) return absl::OkStatus();
-  return absl::UnavailableError(
-      absl::StrCat("cannot make ", path, ": ", error.message()));
 }
 
 }  // namespace gossamer

@@ -1,5 +1,5 @@
-// Files and folders of certificates and keys, written so that a reader sees all
-// of a file or none and a power loss takes nothing back.
+// Files of certificates and keys, written so that a reader sees all of a file
+// or none and a power loss takes nothing back.
 //
 // Internal to runtime/identity; knows nothing of what is in them.
 
@@ -21,9 +21,6 @@ inline constexpr mode_t kPublic = 0644;
 // not for a moment.  kUnavailable.
 absl::Status WriteFile(const std::string& path, const std::string& text,
                        mode_t mode);
-
-// Makes the folder and those above it, unless it is there.  kUnavailable.
-absl::Status MakeFolder(const std::string& path);
 
 }  // namespace gossamer
 

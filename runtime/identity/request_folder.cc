@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
+#include "runtime/base/plain_file.h"
 #include "runtime/identity/certificate_folder.h"
 #include "runtime/identity/pem_file.h"
 
