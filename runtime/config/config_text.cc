@@ -1,6 +1,7 @@
 #include "runtime/config/config_text.h"
 
 #include <algorithm>
+#include <fstream>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,8 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 using google::protobuf::TextFormat;
+
+constexpr size_t kMostBytes = 1 << 20;  // of a file
 
 std::vector<std::string_view> FieldNames(const Descriptor& type) {
   std::vector<std::string_view> names;
@@ -202,6 +205,25 @@ bool ParseValue(const std::string& value, const FieldDescriptor& field,
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> ReadConfigText(const std::string& path,
+                                           const std::string& kind,
+                                           const std::string& advice) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    return absl::NotFoundError(
+        absl::StrCat(path, ": cannot be read; ", advice));
+  }
+  // One byte more than the limit is read, to notice a file that is longer.
+  std::string text(kMostBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.size() > kMostBytes || file.bad()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": not ", kind, " (over 1 MiB or unreadable)"));
+  }
+  return text;
+}
 
 std::string WrittenValue(const google::protobuf::EnumValueDescriptor& value) {
   const std::string number = std::to_string(value.number());

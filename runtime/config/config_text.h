@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "google/protobuf/message.h"
 
 namespace gossamer {
@@ -19,6 +20,13 @@ namespace gossamer {
 // The place where each field was set: "quick.textproto:12:3", or "--set
 // mixing.codec=...". Keys are dotted paths: "mixing.codec", "link[2].rtt".
 using FieldOrigins = std::map<std::string, std::string>;
+
+// Returns the text of a file.  kNotFound, with `advice` for who has no such
+// file; kInvalidArgument, saying that it is not `kind`, if it has over 1 MiB or
+// cannot be read.
+absl::StatusOr<std::string> ReadConfigText(const std::string& path,
+                                           const std::string& kind,
+                                           const std::string& advice);
 
 // Replaces `message` by what `text` says and adds to `origins`.
 // kInvalidArgument, one line per problem, each beginning with

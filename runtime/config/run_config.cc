@@ -1,8 +1,6 @@
 #include "runtime/config/run_config.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,8 +17,6 @@
 
 namespace gossamer {
 namespace {
-
-constexpr size_t kMostBytes = 1 << 20;  // of a configuration file
 
 // The part that all peers must agree on.
 RunConfig Shared(RunConfig config) {
@@ -198,18 +194,10 @@ absl::StatusOr<RunConfig> ParseRunConfig(
 
 absl::StatusOr<RunConfig> LoadRunConfig(
     const std::string& path, std::span<const std::string> overrides) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return absl::NotFoundError(absl::StrCat(
-        path, ": cannot be read; deploy/configs/ has examples to start from"));
-  }
-  std::string text(kMostBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
-  if (text.size() > kMostBytes || file.bad()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": not a configuration (over 1 MiB or unreadable)"));
-  }
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const std::string text,
+      ReadConfigText(path, "a configuration",
+                     "deploy/configs/ has examples to start from"));
   return ParseRunConfig(text, path, overrides);
 }
 

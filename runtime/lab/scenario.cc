@@ -1,7 +1,6 @@
 #include "runtime/lab/scenario.h"
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <numeric>
 #include <set>
@@ -20,7 +19,6 @@
 namespace gossamer {
 namespace {
 
-constexpr size_t kMostBytes = 1 << 20;  // the most bytes of a scenario file
 constexpr uint32_t kDefaultHosts = 4;
 constexpr double kAnySeconds = 1e9;  // the ranges have been checked
 
@@ -268,19 +266,10 @@ absl::StatusOr<Scenario> ParseScenario(std::string_view text,
 
 absl::StatusOr<Scenario> LoadScenario(const std::string& path,
                                       std::optional<uint32_t> hosts) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return absl::NotFoundError(absl::StrCat(
-        path, ": cannot be read; deploy/lab/ has scenarios to start from"));
-  }
-  // One byte more than the limit is read, to notice a file that is longer.
-  std::string text(kMostBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
-  if (text.size() > kMostBytes || file.bad()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": not a scenario (over 1 MiB or unreadable)"));
-  }
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const std::string text,
+      ReadConfigText(path, "a scenario",
+                     "deploy/lab/ has scenarios to start from"));
   return ParseScenario(text, path, hosts);
 }
 
