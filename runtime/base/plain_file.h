@@ -14,6 +14,9 @@ namespace gossamer {
 // Makes the folder and those above it, unless it is there.  kUnavailable.
 absl::Status MakeFolder(const std::string& path);
 
+// Replaces the file in one step.  Returns kInternal with the system's reason.
+absl::Status WriteTextFile(const std::string& path, const std::string& text);
+
 }  // namespace gossamer
 
 #endif  // GOSSAMER_RUNTIME_BASE_PLAIN_FILE_H_

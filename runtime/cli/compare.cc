@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "algorithms/base/status_macros.h"
+#include "runtime/base/plain_file.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/compare_panels.h"
 #include "runtime/cli/compare_plan.h"

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
 #include "google/protobuf/util/message_differencer.h"
+#include "runtime/base/plain_file.h"
 #include "runtime/cli/conditions.h"
 #include "runtime/cli/rehearse.h"
 #include "runtime/cli/run_folder.h"
@@ -18,7 +19,6 @@
 #include "runtime/config/config_text.h"
 #include "runtime/config/run_config.h"
 #include "runtime/lab/scenario.h"
-#include "runtime/telemetry/summary.h"
 
 namespace gossamer {
 namespace {

@@ -3,7 +3,6 @@
 #include "runtime/lab/lab.h"
 
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -15,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "algorithms/base/status_macros.h"
 #include "nlohmann/json.hpp"
+#include "runtime/base/plain_file.h"
 #include "runtime/base/steady_time.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/conditions.h"
@@ -132,14 +132,9 @@ absl::StatusOr<Scenario> LoadNetwork(const Options& options) {
 absl::Status WriteNetworkFile(const std::string& folder,
                               const SwitchReport& report,
                               const Scenario& scenario) {
-  const std::string path = folder + "/network.json";
   nlohmann::ordered_json json = NetworkJson(report, scenario.hosts.size());
   json["scenario"] = nlohmann::ordered_json::parse(ScenarioJson(scenario));
-  std::ofstream file(path);
-  file << json.dump(2) << "\n";
-  file.close();
-  if (file.good()) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat(path, ": cannot be written"));
+  return WriteTextFile(folder + "/network.json", json.dump(2) + "\n");
 }
 
 ProcessPlace PlaceOf(const Lab& lab, size_t rank) {

@@ -11,6 +11,7 @@
 #include "algorithms/base/rng.h"
 #include "algorithms/base/status_macros.h"
 #include "nlohmann/json.hpp"
+#include "runtime/base/plain_file.h"
 #include "runtime/base/steady_time.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/checkpoint_store.h"

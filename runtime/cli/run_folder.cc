@@ -17,6 +17,7 @@
 #include "algorithms/base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "runtime/base/peer_folder.h"
+#include "runtime/base/plain_file.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/config/run_config.h"
 #include "runtime/telemetry/metrics_log.h"

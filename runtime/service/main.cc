@@ -4,15 +4,11 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <string>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -20,6 +16,7 @@
 #include "absl/time/time.h"
 #include "algorithms/base/status_macros.h"
 #include "runtime/base/descriptor_limit.h"
+#include "runtime/base/plain_file.h"
 #include "runtime/base/protobuf_errors.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/service/options.h"
@@ -44,17 +41,6 @@ constexpr absl::Duration kInsecureReminder = absl::Minutes(1);
 void Say(const std::string& line) {
   std::cerr << absl::FormatTime("%H:%M:%S ", absl::Now(), absl::LocalTimeZone())
             << line << std::endl;
-}
-
-// The file is written aside and renamed, so that a reader sees all of it.
-absl::Status WritePortFile(const std::string& path, int port) {
-  const std::string aside = path + ".new";
-  std::ofstream(aside) << port << "\n";
-  std::error_code error;
-  std::filesystem::rename(aside, path, error);
-  if (!error) return absl::OkStatus();
-  return absl::UnavailableError(
-      absl::StrCat("cannot write --port-file ", path, ": ", error.message()));
 }
 
 // Returns the name of this process for other instances and for people.
@@ -159,7 +145,8 @@ absl::StatusOr<int> Run(const ServiceOptions& options) {
   WarnOfRoom(options, service->gate()->room());
   // The file comes once the port answers: scripts wait for it.
   if (!options.port_file.empty()) {
-    GOSSAMER_RETURN_IF_ERROR(WritePortFile(options.port_file, server.port));
+    GOSSAMER_RETURN_IF_ERROR(
+        WriteTextFile(options.port_file, absl::StrCat(server.port, "\n")));
   }
   // The answers that are under way are given before the process ends, also
   // after an error.

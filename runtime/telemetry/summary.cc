@@ -1,14 +1,10 @@
 #include "runtime/telemetry/summary.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstdio>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <span>
-#include <system_error>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -269,20 +265,6 @@ absl::StatusOr<RunSummary> ParseSummary(const std::string& text) {
     return absl::DataLossError(absl::StrCat("not a summary: ", e.what()));
   }
   return s;
-}
-
-absl::Status WriteTextFile(const std::string& path, const std::string& text) {
-  // The rename makes the change in one step: a reader never sees half a file.
-  const std::string aside = path + ".partial";
-  std::ofstream file(aside, std::ios::binary | std::ios::trunc);
-  file << text;
-  // The error of a full disk may show only as the file is closed.
-  file.close();
-  if (!file || std::rename(aside.c_str(), path.c_str()) != 0) {
-    return absl::InternalError(absl::StrCat(
-        path, ": cannot be written: ", std::generic_category().message(errno)));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace gossamer

@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/telemetry/metrics.h"
 #include "runtime/telemetry/metrics_log.h"
@@ -75,9 +74,6 @@ RunSummary Summarize(const std::vector<std::vector<RoundMetrics>>& peers);
 std::string ToJson(const RunSummary& summary);
 // Returns kDataLoss if the text is not that of a summary.
 absl::StatusOr<RunSummary> ParseSummary(const std::string& json);
-
-// Replaces the file in one step.  Returns kInternal with the system's reason.
-absl::Status WriteTextFile(const std::string& path, const std::string& text);
 
 }  // namespace gossamer
 
