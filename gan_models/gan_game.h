@@ -7,11 +7,8 @@
 #define GOSSAMER_GAN_MODELS_GAN_GAME_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"

@@ -10,11 +10,9 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "algorithms/base/status_macros.h"
 #include "gan_models/compute.h"
 #include "gan_models/networks/layers.h"
 #include "gan_models/networks/tensor_table.h"

@@ -10,7 +10,6 @@
 #include <numbers>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "algorithms/base/rng.h"
 

@@ -7,7 +7,6 @@
 #define GOSSAMER_TOPOLOGY_VIEW_H_
 
 #include <algorithm>
-#include <compare>
 #include <cstdint>
 #include <functional>
 #include <memory>

@@ -1,5 +1,7 @@
 #include "algorithms/base/seeded_bug.h"
 
+#include <string>
+
 namespace gossamer {
 
 #ifdef GOSSAMER_SEEDED_BUGS

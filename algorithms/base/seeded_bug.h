@@ -7,7 +7,6 @@
 #ifndef GOSSAMER_ALGORITHMS_BASE_SEEDED_BUG_H_
 #define GOSSAMER_ALGORITHMS_BASE_SEEDED_BUG_H_
 
-#include <string>
 #include <string_view>
 
 namespace gossamer {

@@ -7,7 +7,6 @@
 #define GOSSAMER_ALGORITHMS_COMPRESS_DYNA_H_
 
 #include <cstddef>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"

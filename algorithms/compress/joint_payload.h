@@ -9,7 +9,6 @@
 #define GOSSAMER_ALGORITHMS_COMPRESS_JOINT_PAYLOAD_H_
 
 #include <cstddef>
-#include <span>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"

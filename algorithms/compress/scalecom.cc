@@ -1,13 +1,10 @@
 #include "algorithms/compress/scalecom.h"
 
 #include <algorithm>
-#include <cassert>
-#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
 #include "algorithms/compress/compressor.h"
 #include "algorithms/compress/sparse_gradients.h"

@@ -1,8 +1,6 @@
 // `top-k` of gradients: one value of every chunk, chosen by each rank for
 // itself.
 
-#include <algorithm>
-#include <cassert>
 #include <cstring>
 #include <memory>
 #include <utility>

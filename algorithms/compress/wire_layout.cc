@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "algorithms/base/status_macros.h"
 #include "algorithms/kernels/coded_bytes.h"
 
 namespace gossamer {

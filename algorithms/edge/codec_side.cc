@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "algorithms/base/rng.h"
 #include "algorithms/base/seeded_bug.h"
 #include "algorithms/base/status_macros.h"
 

@@ -1,7 +1,6 @@
 #include "algorithms/edge/edge.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

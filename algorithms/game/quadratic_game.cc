@@ -1,9 +1,7 @@
 #include "algorithms/game/quadratic_game.h"
 
-#include <cmath>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
 
 namespace gossamer {

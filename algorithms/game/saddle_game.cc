@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
-#include <string_view>
 
 #include "absl/strings/str_cat.h"
 

@@ -6,7 +6,6 @@
 #define GOSSAMER_ALGORITHMS_GAME_WRAPPED_GAME_H_
 
 #include <memory>
-#include <span>
 #include <utility>
 
 #include "algorithms/game/game.h"

@@ -14,7 +14,6 @@
 #include <cstring>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>

@@ -5,7 +5,6 @@
 #ifndef GOSSAMER_ALGORITHMS_KERNELS_DEVICE_STATE_H_
 #define GOSSAMER_ALGORITHMS_KERNELS_DEVICE_STATE_H_
 
-#include <span>
 #include <string_view>
 #include <vector>
 

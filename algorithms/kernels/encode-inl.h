@@ -10,7 +10,6 @@
 #define GOSSAMER_ALGORITHMS_KERNELS_ENCODE_INL_H_
 #endif
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>

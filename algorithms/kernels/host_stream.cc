@@ -1,7 +1,6 @@
 #include "algorithms/kernels/host_stream.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <span>

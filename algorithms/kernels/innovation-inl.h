@@ -15,7 +15,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <span>
 
 #include "algorithms/kernels/coding.h"
 #include "algorithms/kernels/reference_kernels.h"

@@ -4,7 +4,6 @@
 #include "algorithms/method/cold.h"
 
 #include <cassert>
-#include <string>
 #include <vector>
 
 #include "algorithms/kernels/device_state.h"

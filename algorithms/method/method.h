@@ -14,10 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "algorithms/base/problems.h"
 #include "algorithms/game/game.h"
 #include "algorithms/optim/optimizer.h"

@@ -1,10 +1,8 @@
 #include "algorithms/optim/optimizer.h"
 
-#include <cmath>
 #include <limits>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "algorithms/base/status_macros.h"
 #include "algorithms/optim/adam.h"
 #include "algorithms/optim/gradient_descent.h"

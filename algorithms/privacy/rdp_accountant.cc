@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_format.h"
 
 namespace gossamer {

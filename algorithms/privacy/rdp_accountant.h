@@ -8,7 +8,6 @@
 
 #include <cstdint>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace gossamer {

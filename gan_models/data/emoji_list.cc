@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <istream>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 

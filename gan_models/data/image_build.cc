@@ -9,11 +9,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
-#include <map>
-#include <memory>
 #include <optional>
 #include <span>
-#include <system_error>
 #include <thread>
 #include <utility>
 

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
 #include "gan_models/data/image_cache.h"
 #include "gan_models/data/image_values.h"

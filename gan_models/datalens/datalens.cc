@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <memory>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"

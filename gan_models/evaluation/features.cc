@@ -15,7 +15,6 @@
 #include <cmath>
 #include <filesystem>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/rng.h"

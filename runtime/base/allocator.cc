@@ -1,7 +1,5 @@
 #include "runtime/base/allocator.h"
 
-#include <cstdlib>  // says whether this is glibc
-
 #if defined(__GLIBC__)
 #include <malloc.h>
 #endif

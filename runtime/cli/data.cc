@@ -10,7 +10,6 @@
 #include <memory>
 #include <string>
 #include <thread>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"

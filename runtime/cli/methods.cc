@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "algorithms/method/catalogue.h"
 #include "algorithms/method/registry.h"

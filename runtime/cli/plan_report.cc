@@ -1,7 +1,6 @@
 #include "runtime/cli/plan_report.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"

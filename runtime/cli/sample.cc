@@ -1,10 +1,7 @@
 // gossamer sample: a grid of samples from a run's generators.
 
-#include <iostream>
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/cli/command.h"

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
 #include "algorithms/game/bilinear_game.h"
 #include "algorithms/game/quadratic_game.h"

@@ -1,7 +1,6 @@
 #include "runtime/config/composition_check.h"
 
 #include <algorithm>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>

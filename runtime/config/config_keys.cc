@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cassert>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"

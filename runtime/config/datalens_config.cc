@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <string>
 
-#include "absl/strings/str_cat.h"
 #include "algorithms/method/method.h"
 #include "gan_models/data/digits.h"
 #include "runtime/config/run_config.h"

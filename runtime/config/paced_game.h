@@ -7,7 +7,6 @@
 #define GOSSAMER_RUNTIME_CONFIG_PACED_GAME_H_
 
 #include <memory>
-#include <span>
 #include <utility>
 
 #include "absl/status/statusor.h"

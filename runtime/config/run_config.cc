@@ -1,7 +1,6 @@
 #include "runtime/config/run_config.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"

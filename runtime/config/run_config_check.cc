@@ -1,6 +1,5 @@
 #include "runtime/config/run_config_check.h"
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>

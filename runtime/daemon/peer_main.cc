@@ -18,7 +18,6 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/mutex.h"
-#include "algorithms/base/status_macros.h"
 #include "gan_models/make_game.h"
 #include "runtime/base/allocator.h"
 #include "runtime/base/command_line.h"

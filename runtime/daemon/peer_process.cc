@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <random>
-#include <span>
 #include <utility>
 #include <vector>
 

@@ -2,7 +2,6 @@
 
 #include <filesystem>
 #include <random>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"

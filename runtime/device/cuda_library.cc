@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <string_view>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

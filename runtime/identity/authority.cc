@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_join.h"
 #include "algorithms/base/status_macros.h"
 #include "runtime/identity/openssl.h"
 #include "runtime/identity/revoked_entry.h"

@@ -8,7 +8,6 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "algorithms/base/mutex.h"
 #include "algorithms/base/status_macros.h"
 #include "runtime/identity/openssl.h"

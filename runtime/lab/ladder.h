@@ -6,7 +6,6 @@
 #ifndef GOSSAMER_RUNTIME_LAB_LADDER_H_
 #define GOSSAMER_RUNTIME_LAB_LADDER_H_
 
-#include <iterator>
 #include <string_view>
 
 #include "runtime/lab/link_model.h"

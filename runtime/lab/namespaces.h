@@ -11,7 +11,6 @@
 
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace gossamer {

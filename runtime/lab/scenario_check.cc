@@ -1,7 +1,6 @@
 #include "runtime/lab/scenario_check.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 #include <string_view>

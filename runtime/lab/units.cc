@@ -4,7 +4,6 @@
 #include <cmath>
 #include <optional>
 #include <span>
-#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"

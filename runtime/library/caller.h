@@ -13,7 +13,6 @@
 #include <functional>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"

@@ -15,7 +15,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "algorithms/base/mutex.h"
 #include "algorithms/base/parameter_layout.h"
 #include "runtime/daemon/peer_process.h"

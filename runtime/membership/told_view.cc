@@ -1,7 +1,5 @@
 #include "runtime/membership/told_view.h"
 
-#include <utility>
-
 #include "algorithms/base/status_macros.h"
 #include "topology/fleet/view_change.h"
 #include "topology/fleet/view_message.h"

@@ -1,7 +1,6 @@
 #include "runtime/membership/topology_client.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <utility>
 

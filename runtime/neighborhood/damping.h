@@ -18,7 +18,6 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
-#include <span>
 
 #include "algorithms/base/ids.h"
 #include "algorithms/edge/codec_side.h"

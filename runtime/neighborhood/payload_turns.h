@@ -13,8 +13,6 @@
 #ifndef GOSSAMER_RUNTIME_NEIGHBORHOOD_PAYLOAD_TURNS_H_
 #define GOSSAMER_RUNTIME_NEIGHBORHOOD_PAYLOAD_TURNS_H_
 
-#include <span>
-
 #include "algorithms/base/ids.h"
 #include "algorithms/edge/codec_side.h"
 

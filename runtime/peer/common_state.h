@@ -9,10 +9,6 @@
 #ifndef GOSSAMER_RUNTIME_PEER_COMMON_STATE_H_
 #define GOSSAMER_RUNTIME_PEER_COMMON_STATE_H_
 
-#include <map>
-#include <vector>
-
-#include "algorithms/base/ids.h"
 #include "algorithms/base/parameter_layout.h"
 #include "algorithms/edge/codec_side.h"
 #include "algorithms/edge/edge.h"

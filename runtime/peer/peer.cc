@@ -1,7 +1,6 @@
 #include "runtime/peer/peer.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "algorithms/base/status_macros.h"

@@ -10,11 +10,8 @@
 #define GOSSAMER_RUNTIME_PEER_PEER_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"

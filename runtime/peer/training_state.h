@@ -13,7 +13,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "algorithms/base/state.h"
 #include "algorithms/compress/gradient_compressor.h"

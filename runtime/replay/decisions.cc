@@ -4,9 +4,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "algorithms/base/status_macros.h"
 #include "algorithms/collective/all_reduce.h"
 #include "topology/view.h"
 

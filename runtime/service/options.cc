@@ -1,7 +1,6 @@
 #include "runtime/service/options.h"
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>

@@ -7,7 +7,6 @@
 
 #include <string>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/run.pb.h"
 #include "runtime/identity/certificate_folder.h"

@@ -9,7 +9,6 @@
 #ifndef GOSSAMER_RUNTIME_SIM_SIM_NETWORK_H_
 #define GOSSAMER_RUNTIME_SIM_SIM_NETWORK_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -20,7 +19,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "algorithms/base/ids.h"
 #include "algorithms/base/rng.h"

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <span>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"

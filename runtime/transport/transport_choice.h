@@ -5,7 +5,6 @@
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_TRANSPORT_CHOICE_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_TRANSPORT_CHOICE_H_
 
-#include <span>
 #include <string_view>
 
 namespace gossamer {

@@ -7,11 +7,8 @@
 #ifndef GOSSAMER_TOPOLOGY_FLEET_RESTORATION_H_
 #define GOSSAMER_TOPOLOGY_FLEET_RESTORATION_H_
 
-#include <string>
-
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "algorithms/base/ids.h"
 #include "topology/fleet/fleet_notes.h"
 #include "topology/fleet/fleet_options.h"
 #include "topology/fleet/roster.h"

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "algorithms/base/rng.h"
 #include "runtime/base/address.h"
 
 namespace gossamer {

@@ -14,7 +14,6 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "algorithms/base/ids.h"
-#include "algorithms/base/rng.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/transport/grpc/connection.h"
 #include "runtime/transport/grpc/grpc_io.h"

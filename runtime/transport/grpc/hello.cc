@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "absl/status/status.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_format.h"
 #include "algorithms/base/crc32c.h"

@@ -15,7 +15,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "algorithms/base/ids.h"
 #include "algorithms/base/version_range.h"

@@ -10,7 +10,6 @@
 #include <grpcpp/security/tls_certificate_provider.h>
 
 #include <memory>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "runtime/identity/certificate_folder.h"

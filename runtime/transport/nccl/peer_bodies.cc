@@ -1,7 +1,6 @@
 #include "runtime/transport/nccl/peer_bodies.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
