@@ -53,7 +53,9 @@ class Fleet:
         self.service = subprocess.Popen(
             [tree / "bin/gossamer-topology", "--config", self.config,
              "--listen", "127.0.0.1:0", "--port-file", self.port, "--state",
-             self.folder / "topology", "--exit-when-finished"],
+             self.folder / "topology", "--exit-when-finished",
+             # A stop is three of them ahead, which is not to be beyond the end.
+             "--heartbeat", "0.2"],
             stderr=subprocess.DEVNULL)
         limit = time.monotonic() + 20
         while not self.port.exists() or not self.port.read_text().strip():

@@ -44,6 +44,7 @@ class ControlPlaneTest : public ::testing::Test {
     options.run_id = "run";
     options.expected = 2;
     options.mac_key = mac_key_;
+    options.elastic = elastic_;
     auto plane = ControlPlane::Create(
         options, std::move(stored),
         [this](const FleetRecord& record) {
@@ -152,6 +153,7 @@ class ControlPlaneTest : public ::testing::Test {
   absl::Time now_ = absl::FromUnixSeconds(1'000'000);
   std::vector<std::string> lines_;
   std::string mac_key_;
+  bool elastic_ = true;
   FleetRecord saved_;
   std::unique_ptr<ControlPlane> plane_;
 };
@@ -184,7 +186,13 @@ TEST_F(ControlPlaneTest, AForgedViewIsNotTakenBack) {
   mac_key_ = "another";
   Begin(saved_);
   expect_not_taken(Register(2, &forged));
-  // A peer that the record does not know is to come as another incarnation.
+  // A peer that the record does not know is to come as another incarnation,
+  // where peers come and go.
+  elastic_ = false;
+  Begin(saved_);
+  expect_not_taken(Register(3, &forged));
+  elastic_ = true;
+  Begin(saved_);
   EXPECT_EQ(Register(3, &forged), absl::OkStatus());
   wire::HeartbeatRequest beat;
   beat.set_run_id("run");
