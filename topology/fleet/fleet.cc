@@ -69,6 +69,12 @@ uint64_t NextGeneration(uint64_t stored, absl::Time now) {
                   static_cast<uint64_t>(std::max<int64_t>(clock, 0)));
 }
 
+absl::Status Superseded(PeerId id) {
+  return absl::AbortedError(
+      absl::StrCat("another process has registered as peer ", id.value,
+                   " since; two processes must not share an id"));
+}
+
 // The players' names are those of the losses that a peer reports.
 std::optional<Consensus> ConsensusOf(
     uint64_t round, const std::vector<std::vector<double>>& sketches,
@@ -171,6 +177,12 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
   const PeerId id = roster_.AssignId(r);
   const MemberRecord* member = roster_.Find(id);
   if (member == nullptr || member->boot_id != r.boot_id) {
+    // An incarnation that begins here is newer than one that trains by a view
+    // of an earlier incarnation of the service.
+    if (member != nullptr && r.trains && roster_.live(id).registered_here &&
+        !roster_.live(id).trains) {
+      return Superseded(id);
+    }
     GOSSAMER_RETURN_IF_ERROR(RegisterIncarnation(r, id, now));
   }
   LiveMember& live = roster_.live(id);
@@ -257,9 +269,7 @@ absl::Status Fleet::CheckHeartbeat(const FleetHeartbeat& heartbeat) const {
           absl::StrCat("this incarnation of peer ", heartbeat.peer_id.value,
                        " is not registered here any more"));
     }
-    return absl::AbortedError(absl::StrCat(
-        "another process has registered as peer ", heartbeat.peer_id.value,
-        " since; two processes must not share an id"));
+    return Superseded(heartbeat.peer_id);
   }
   if (heartbeat.view_epoch != 0 &&
       (!views_.assembled() || restoration_.CanHandBack(heartbeat))) {

@@ -55,7 +55,8 @@ class Fleet {
 
   // The peer's id.  Idempotent for the same incarnation; a new incarnation of a
   // peer takes the place of the old one.  kFailedPrecondition: it does not fit
-  // the run; kInvalidArgument: the request is malformed; kUnavailable: not now.
+  // the run; kInvalidArgument: the request is malformed; kUnavailable: not now;
+  // kAborted: another incarnation has begun since.
   absl::StatusOr<PeerId> Register(const Registration& registration,
                                   absl::Time now);
   // kNotFound: register first; kAborted: another incarnation of this peer has

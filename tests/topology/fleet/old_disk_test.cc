@@ -468,6 +468,20 @@ TEST_F(OldDiskTest, WhoComesBackIsNotTheOneThatLeaves) {
   EXPECT_EQ(fleet_->record().view.members.size(), 3u);
 }
 
+// A service with an older disk hears of both processes of a peer anew, the one
+// that has just begun and the one that trains.
+TEST_F(OldDiskTest, TheOlderOfTwoProcessesDoesNotComeBack) {
+  Assemble(3);
+  const View view = fleet_->record().view;
+  Begin(3, fleet_->record());
+  Register(2, 202);
+  EXPECT_EQ(HandBack(2, 102, view).status().code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(Record(2).boot_id, 202u);
+  // Of two that train it does not know.
+  ASSERT_TRUE(HandBack(3, 303, view).ok());
+  EXPECT_TRUE(HandBack(3, 103, view).ok());
+}
+
 TEST_F(OldDiskTest, WhoGoesOnAfterTheEndIsToldThatItIs) {
   Assemble(3);
   FleetRecord record = fleet_->record();
