@@ -145,8 +145,12 @@ absl::StatusOr<int> Run(const ServiceOptions& options) {
   WarnOfRoom(options, service->gate()->room());
   // The file comes once the port answers: scripts wait for it.
   if (!options.port_file.empty()) {
-    GOSSAMER_RETURN_IF_ERROR(
-        WriteTextFile(options.port_file, absl::StrCat(server.port, "\n")));
+    const absl::Status written =
+        WriteTextFile(options.port_file, absl::StrCat(server.port, "\n"));
+    if (!written.ok()) {
+      return absl::UnavailableError(
+          absl::StrCat("--port-file ", std::string(written.message())));
+    }
   }
   // The answers that are under way are given before the process ends, also
   // after an error.
