@@ -91,3 +91,4 @@ for batch in range(STEPS):
         for average, p in zip(G_ema.parameters(), G.parameters()):
             average.copy_(p.lerp(average, EMA))
 print(f"score {points.energy_distance(G_ema(torch.randn(2000, LATENT))):.4f}")
+dist.destroy_process_group()

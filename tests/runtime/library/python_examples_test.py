@@ -100,8 +100,8 @@ class ExamplesTest(unittest.TestCase):
 
     def torchrun(self, processes, script, *arguments):
         return self.output(
-            PYTHON, "-m", "torch.distributed.run", "--nproc-per-node",
-            str(processes), script, *arguments, ROUNDS="20",
+            PYTHON, "-m", "torch.distributed.run", "--standalone",
+            "--nproc-per-node", str(processes), script, *arguments, ROUNDS="20",
             PYTHONPATH=f"{STAND_IN}:{EXAMPLES}", OMP_NUM_THREADS="1")
 
     def test_stand_in_averages_as_ddp_does(self):
@@ -127,6 +127,8 @@ class ExamplesTest(unittest.TestCase):
             if os.environ["RANK"] == "0":
                 print("ends", torch.nn.utils.parameters_to_vector(
                     net.parameters()).tolist())
+            if sys.argv[1] == "ddp":
+                torch.distributed.destroy_process_group()
             """))
         ends = [[float(v) for v in re.search(
             r"ends \[(.*)\]", self.torchrun(2, script, how))[1].split(",")]

@@ -3,6 +3,7 @@ torchrun, peers that average their gradients before every step of an optimizer, 
 an all-reduce over gloo, as DistributedDataParallel does.  It has no hooks in
 autograd, so that it runs where that does not."""
 
+import atexit
 import os
 
 import torch
@@ -46,6 +47,8 @@ def join(players, **anything):
     if "WORLD_SIZE" not in os.environ:
         return Fleet(rounds, int(os.environ["NUMBER"]))
     dist.init_process_group("gloo")
+    # A thread of gloo that outlives the interpreter aborts the process.
+    atexit.register(dist.destroy_process_group)
     register_optimizer_step_pre_hook(average)
     for player in players.values():
         for parameter in player.parameters():
