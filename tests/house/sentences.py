@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Sentences of comments and pages have a subject.
+"""Sentences of comments and pages, and names of tests, have a subject.
 
 A sentence that begins with "Who ...", "What ...", "Where ...", "One that ...",
 "That which ...", "Nobody who ..." and is no question has a clause in the place
-of its subject: name the peer, the value or the file that it is about.
+of its subject: name the peer, the value or the file that it is about.  A name of
+a test is read as the sentence that its words make.
 
   sentences.py [ROOT]
 """
@@ -15,8 +16,11 @@ import subprocess
 import sys
 
 HEADLESS = re.compile(
-    r"^(?:Who|Whoever|What|Whatever|Where|One (?:that|who|which|whose)|"
+    r"^(?:Who|Whom|Whose|Whoever|What|Whatever|Where|"
+    r"One (?:that|who|which|whose|of whom)|"
     r"That which|(?:Nobody|Nothing|Anybody|Everybody) (?:who|that))\b")
+TEST = re.compile(r"\bTEST(?:_[FP])?\(\s*\w+,\s*(\w+)\s*\)|"
+                  r"\bdef test_(\w+)\(")
 SLASHES = (".h", ".cc", ".cu", ".cuh", ".proto")
 HASHES = (".py", ".sh", ".cmake", ".textproto", "CMakeLists.txt")
 # The checker itself names such sentences.
@@ -72,17 +76,26 @@ def page_blocks(lines):
             block.append(stripped)
 
 
+def names_of_tests(text):
+    """Yields each as a sentence."""
+    for camel, snake in TEST.findall(text):
+        words = re.sub(r"(?<=.)(?=[A-Z])", " ", camel) or snake.replace("_", " ")
+        yield words.capitalize()
+
+
 def headless(path):
-    with open(path, encoding="utf-8") as text:
-        lines = text.read().split("\n")
+    with open(path, encoding="utf-8") as opened:
+        text = opened.read()
+    lines = text.split("\n")
     if path.endswith(".md"):
         blocks = page_blocks(lines)
     elif path.endswith(SLASHES):
         blocks = comment_blocks(lines, "//")
     else:
         blocks = comment_blocks(lines, "#")
-    return [s for block in blocks for s in sentences_of(block)
-            if HEADLESS.match(s) and not s.endswith("?")]
+    sentences = [s for block in blocks for s in sentences_of(block)]
+    sentences += names_of_tests(text)
+    return [s for s in sentences if HEADLESS.match(s) and not s.endswith("?")]
 
 
 def main():
