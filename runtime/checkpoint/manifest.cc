@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/text_format.h"
 #include "runtime/base/protobuf_errors.h"
-#include "runtime/checkpoint/snapshot.h"
+#include "runtime/base/sha256.h"
 
 namespace gossamer {
 namespace {

@@ -1,7 +1,5 @@
 #include "runtime/checkpoint/snapshot.h"
 
-#include <openssl/evp.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -143,13 +141,6 @@ Checkpoint StateMiddle::Take() {
     }
   }
   return std::move(low_);
-}
-
-std::string Sha256(std::span<const std::byte> bytes) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  EVP_Digest(bytes.data(), bytes.size(), digest, &size, EVP_sha256(), nullptr);
-  return std::string(reinterpret_cast<const char*>(digest), size);
 }
 
 }  // namespace gossamer

@@ -54,9 +54,6 @@ class StateMiddle {
   std::map<std::string, uint64_t> first_counters_;
 };
 
-// Returns 32 bytes.
-std::string Sha256(std::span<const std::byte> bytes);
-
 }  // namespace gossamer
 
 #endif  // GOSSAMER_RUNTIME_CHECKPOINT_SNAPSHOT_H_

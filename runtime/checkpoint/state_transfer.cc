@@ -8,7 +8,7 @@
 #include "algorithms/base/crc32c.h"
 #include "algorithms/base/little_endian.h"
 #include "algorithms/base/status_macros.h"
-#include "runtime/checkpoint/snapshot.h"
+#include "runtime/base/sha256.h"
 
 namespace gossamer {
 namespace {

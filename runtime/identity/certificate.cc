@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "absl/strings/ascii.h"
 #include "algorithms/base/mutex.h"
 #include "algorithms/base/status_macros.h"
+#include "runtime/base/sha256.h"
 #include "runtime/identity/openssl.h"
 #include "runtime/identity/revoked_entry.h"
 
@@ -219,7 +221,7 @@ absl::StatusOr<Certificate> Trust::Check(absl::string_view pem,
     return absl::UnauthenticatedError(why);
   };
   // OpenSSL takes longer to read a certificate than to look at all the rest.
-  const std::string digest = openssl::Sha256(pem);
+  const std::string digest = Sha256(std::as_bytes(std::span(pem)));
   if (auto passed = impl_->Find(digest, now)) return *std::move(passed);
   const absl::StatusOr<openssl::CertificatePtr> x509 = ReadPem(pem);
   if (!x509.ok()) return refuse(x509.status().message());

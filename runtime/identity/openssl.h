@@ -159,16 +159,6 @@ inline KeyPtr ReadPublicKeyDer(absl::string_view der) {
   return key;
 }
 
-inline std::string Sha256(absl::string_view bytes) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  if (EVP_Digest(bytes.data(), bytes.size(), digest, &size, EVP_sha256(),
-                 nullptr) != 1) {
-    size = 0;
-  }
-  return std::string(reinterpret_cast<char*>(digest), size);
-}
-
 // InfinitePast if `time` is none.
 inline absl::Time ToTime(const ASN1_TIME* time) {
   std::tm broken_down = {};

@@ -1,10 +1,12 @@
 #include "runtime/identity/signing_request.h"
 
+#include <span>
 #include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
+#include "runtime/base/sha256.h"
 #include "runtime/identity/openssl.h"
 
 namespace gossamer {
@@ -170,10 +172,10 @@ absl::StatusOr<SigningRequest> ReadSigningRequest(absl::string_view pem) {
 }
 
 std::string KeyDigest(const SigningRequest& request) {
-  return absl::BytesToHexString(
-      // Both keys are in the digest: comparing one number covers all that the
-      // authority will sign.
-      openssl::Sha256(request.key + request.signer_key));
+  // Both keys are in the digest: comparing one number covers all that the
+  // authority will sign.
+  const std::string keys = request.key + request.signer_key;
+  return absl::BytesToHexString(Sha256(std::as_bytes(std::span(keys))));
 }
 
 }  // namespace gossamer

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "algorithms/base/status_macros.h"
 #include "algorithms/kernels/kernels.h"
+#include "runtime/base/sha256.h"
 #include "runtime/checkpoint/snapshot.h"
 
 namespace gossamer {
