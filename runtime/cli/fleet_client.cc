@@ -40,29 +40,6 @@ struct FleetClient::Stub {
   }
 };
 
-namespace {
-
-std::shared_ptr<grpc::Channel> MakeChannel(
-    const std::string& address, std::shared_ptr<CertificateFolder> certificates,
-    int most_answered) {
-  grpc::ChannelArguments arguments;
-  // A service that is not what it seems must not fill this machine's memory.
-  arguments.SetMaxReceiveMessageSize(most_answered);
-  // Bit 0 alone: no compression.
-  arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1);
-  // Otherwise a message may be inflated before it is refused.
-  arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-  // A proxy for the web has no part in a fleet's control plane.
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // A connection of its own shows the certificates of this client.
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel(
-      address, TlsCredentials(std::move(certificates)).Channel(Role::kTopology),
-      arguments);
-}
-
-}  // namespace
-
 FleetClient::FleetClient(const std::string& addresses,
                          std::shared_ptr<CertificateFolder> certificates,
                          int most_answered)
@@ -70,7 +47,10 @@ FleetClient::FleetClient(const std::string& addresses,
           .addresses = addresses,
           .instances = {addresses, [own = std::move(certificates),
                                     most_answered](const std::string& address) {
-                          return MakeChannel(address, own, most_answered);
+                          return MakeCallChannel(
+                              address,
+                              TlsCredentials(own).Channel(Role::kTopology),
+                              most_answered);
                         }}}) {}
 
 FleetClient::~FleetClient() = default;

@@ -15,27 +15,6 @@
 namespace gossamer {
 namespace {
 
-std::shared_ptr<grpc::Channel> MakeChannel(
-    const std::string& address, std::shared_ptr<CertificateFolder> certificates,
-    int most_answered) {
-  grpc::ChannelArguments arguments;
-  // Only the identity is allowed: parsers of compressed messages have inflated
-  // bombs.
-  arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1);
-  // Otherwise a message may be inflated before it is refused.
-  arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-  arguments.SetMaxReceiveMessageSize(most_answered);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  // A proxy for the web has no part in a fleet's control plane.
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return grpc::CreateCustomChannel(
-      address, TlsCredentials(std::move(certificates)).Channel(Role::kTopology),
-      arguments);
-}
-
 // Makes blocking calls on a thread of its own, one after the other.  The
 // callback API of gRPC 1.51 is avoided: it sometimes fails an assertion of its
 // own when a call's last reference goes while its callback returns.
@@ -48,7 +27,9 @@ class GrpcTopologyCalls final : public TopologyCalls {
         instances_(addresses,
                    [own = std::move(certificates),
                     most_answered](const std::string& address) {
-                     return MakeChannel(address, own, most_answered);
+                     return MakeCallChannel(
+                         address, TlsCredentials(own).Channel(Role::kTopology),
+                         most_answered);
                    }),
         thread_(loop) {}
   ~GrpcTopologyCalls() override {

@@ -348,6 +348,9 @@ absl::StatusOr<TopologyServer> StartTopologyServer(
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreams);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  // Newer releases of gRPC go by this instead.  It is longer, since it holds
+  // for pings, too, whose answers wait behind a large message on a slow link.
+  builder.AddChannelArgument("grpc.http2.ping_timeout_ms", 30'000);
   // No option of TCP matters for messages this small; gate and guard do.
   AddTuning({}, service->gate(), service->guard(), nullptr, &builder);
   service->guard()->Start();

@@ -53,20 +53,6 @@ std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(const Pems& pems) {
   return grpc::SslCredentials(options);
 }
 
-std::shared_ptr<grpc::Channel> MakeChannel(
-    const std::string& endpoint,
-    const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(kMostReceived);
-  arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1);
-  // Otherwise a message may be inflated before it is refused.
-  arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  return grpc::CreateCustomChannel(endpoint, credentials, arguments);
-}
-
 }  // namespace
 
 // Holds gRPC's types, so that the header needs none of them.
@@ -80,7 +66,7 @@ class EtcdClient::Stubs {
         pems_(std::move(pems)),
         instances_(endpoints_, [this](const std::string& endpoint) {
           MutexLock lock(&mu_);
-          return MakeChannel(endpoint, CredentialsOf(pems_));
+          return MakeCallChannel(endpoint, CredentialsOf(pems_), kMostReceived);
         }) {}
 
   absl::Status Ask(const InstanceCalls::Call& call) {

@@ -19,6 +19,29 @@ bool Serves(const grpc::Status& status) {
 
 }  // namespace
 
+std::shared_ptr<grpc::Channel> MakeCallChannel(
+    const std::string& address,
+    const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+    int most_answered) {
+  grpc::ChannelArguments arguments;
+  // Only the identity is allowed: parsers of compressed messages have inflated
+  // bombs.
+  arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1);
+  // Otherwise a message may be inflated before it is refused.
+  arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  arguments.SetMaxReceiveMessageSize(most_answered);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  // Newer releases of gRPC go by this instead.  It is longer, since it holds
+  // for pings, too, whose answers wait behind a large message on a slow link.
+  arguments.SetInt("grpc.http2.ping_timeout_ms", 30'000);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  // InstanceCalls asks again itself.
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return grpc::CreateCustomChannel(address, credentials, arguments);
+}
+
 InstanceCalls::InstanceCalls(const std::string& addresses, MakeChannel make)
     : addresses_(SplitAddresses(addresses)),
       make_(std::move(make)),
