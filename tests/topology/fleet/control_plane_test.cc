@@ -206,7 +206,7 @@ TEST_F(ControlPlaneTest, AForgedViewIsNotTakenBack) {
 }
 
 // The disk is from before the second view of the run.
-TEST_F(ControlPlaneTest, AnOlderDiskTakesItsOwnViewBack) {
+TEST_F(ControlPlaneTest, AServiceWithAnOlderDiskTakesItsOwnViewBack) {
   mac_key_ = "secret";
   Begin(std::nullopt);
   wire::ViewMessage later = Assemble();
@@ -223,7 +223,7 @@ TEST_F(ControlPlaneTest, AnOlderDiskTakesItsOwnViewBack) {
 
 // Members may have newer views of the store that was lost, and nobody has its
 // key.
-TEST_F(ControlPlaneTest, AfterALostDiskEveryViewIsBelieved) {
+TEST_F(ControlPlaneTest, AServiceThatLostItsDiskTakesAnyViewBack) {
   mac_key_ = "secret";
   Begin(std::nullopt);
   const wire::ViewMessage view = Assemble();
@@ -240,7 +240,7 @@ TEST_F(ControlPlaneTest, AfterALostDiskEveryViewIsBelieved) {
 }
 
 // The store is that of a run which has ended, and the fleet is of another one.
-TEST_F(ControlPlaneTest, AnEndedRunBelievesTheViewOfAnother) {
+TEST_F(ControlPlaneTest, AServiceOfAnEndedRunTakesTheViewOfAnother) {
   mac_key_ = "secret";
   Begin(std::nullopt);
   wire::ViewMessage view = Assemble();
@@ -256,7 +256,7 @@ TEST_F(ControlPlaneTest, AnEndedRunBelievesTheViewOfAnother) {
 }
 
 // Certificates sign views in place of the key.
-TEST_F(ControlPlaneTest, AKeyDoesNotOutliveARunWithoutCertificates) {
+TEST_F(ControlPlaneTest, AServiceWithCertificatesDropsItsStoredKey) {
   FleetRecord before;
   before.mac_key = "secret";
   Begin(before);
@@ -264,7 +264,7 @@ TEST_F(ControlPlaneTest, AKeyDoesNotOutliveARunWithoutCertificates) {
   EXPECT_EQ(saved_.mac_key, "");
 }
 
-TEST_F(ControlPlaneTest, WhatStrangersSayIsOneShortLine) {
+TEST_F(ControlPlaneTest, TextOfARequestIsLoggedAsOneShortLine) {
   const std::string bad = "\n12:00:00 stop at round 1 agreed\x1b[2J";
   EXPECT_FALSE(Register("run", bad + std::string(60'000, 'a')).ok());
   now_ += absl::Minutes(1);
@@ -291,7 +291,7 @@ TEST_F(ControlPlaneTest, AFloodOfRefusedPeersIsNoFloodOfLines) {
 
 // --exit-when-finished gives up on lost peers once others have finished; a peer
 // that has left in good order in the middle of the run counts as neither.
-TEST_F(ControlPlaneTest, WhoHasLeftHasNotFinished) {
+TEST_F(ControlPlaneTest, APeerThatHasLeftDoesNotCountAsFinished) {
   FleetRecord record;
   for (const uint64_t id : {1, 2, 3}) {
     record.members.push_back(
@@ -313,7 +313,7 @@ TEST_F(ControlPlaneTest, WhoHasLeftHasNotFinished) {
 
 // A peer that must wait registers again and is admitted later, so the log does
 // not call it refused.
-TEST_F(ControlPlaneTest, WhoMustWaitIsNoRefusedPeer) {
+TEST_F(ControlPlaneTest, APeerThatMustWaitIsNotReportedAsRefused) {
   wire::RegisterRequest trains;
   trains.set_protocol_version(kControlVersions.newest);
   trains.set_run_id("run");
@@ -334,11 +334,11 @@ TEST_F(ControlPlaneTest, WhoMustWaitIsNoRefusedPeer) {
 
 // Any process may ask; refusals get one line in ten seconds, and all are
 // counted.
-TEST_F(ControlPlaneTest, WhatCannotBeAnsweredIsToldAndCounted) {
-  wire::HeartbeatRequest stranger, damaged;
-  stranger.set_run_id("run");
-  stranger.set_peer_id(9);
-  damaged = stranger;
+TEST_F(ControlPlaneTest, ARefusedRequestIsLoggedAndCounted) {
+  wire::HeartbeatRequest unknown_peer, damaged;
+  unknown_peer.set_run_id("run");
+  unknown_peer.set_peer_id(9);
+  damaged = unknown_peer;
   damaged.set_sketch("not of doubles");
   wire::StopRequest early, other_stop;
   early.set_run_id("run");
@@ -360,7 +360,7 @@ TEST_F(ControlPlaneTest, WhatCannotBeAnsweredIsToldAndCounted) {
     EXPECT_THAT(lines_.back(), Not(HasSubstr("\n")));
     now_ += absl::Minutes(1);
   };
-  refused(plane_->Heartbeat(stranger, beat), "heartbeat of peer 9: ");
+  refused(plane_->Heartbeat(unknown_peer, beat), "heartbeat of peer 9: ");
   refused(plane_->Heartbeat(damaged, beat), "heartbeat of peer 9: ");
   refused(plane_->Stop(early, stopped), "stop: ");
   refused(plane_->Stop(other_stop, stopped), "stop: ");
@@ -369,7 +369,7 @@ TEST_F(ControlPlaneTest, WhatCannotBeAnsweredIsToldAndCounted) {
   refused(plane_->MeasureLinks(early_survey, survey), "survey: ");
   now_ -= absl::Minutes(1);
   for (int i = 0; i < 93; ++i) {
-    EXPECT_FALSE(plane_->Heartbeat(stranger, beat).ok());
+    EXPECT_FALSE(plane_->Heartbeat(unknown_peer, beat).ok());
   }
   EXPECT_EQ(lines_.size(), 7u);
   ASSERT_TRUE(plane_->GetStatus(status, known).ok());
@@ -378,7 +378,7 @@ TEST_F(ControlPlaneTest, WhatCannotBeAnsweredIsToldAndCounted) {
 
 // A peer reports the counts of its events; the service keeps those of kinds
 // that it knows.
-TEST_F(ControlPlaneTest, WhatPeersTellIsCountedByKind) {
+TEST_F(ControlPlaneTest, TheStatusCountsAPeersEventsByKind) {
   wire::RegisterRequest registration;
   registration.set_protocol_version(kControlVersions.newest);
   registration.set_run_id("run");
@@ -391,7 +391,7 @@ TEST_F(ControlPlaneTest, WhatPeersTellIsCountedByKind) {
   request.set_run_id("run");
   request.set_peer_id(1);
   request.set_boot_id(1);
-  const auto told = [&] {
+  const auto status_events = [&] {
     wire::HeartbeatResponse response;
     EXPECT_EQ(plane_->Heartbeat(request, response), absl::OkStatus());
     wire::FleetStatus status;
@@ -400,7 +400,7 @@ TEST_F(ControlPlaneTest, WhatPeersTellIsCountedByKind) {
                                            status.peers(0).events().end());
   };
   // A peer of an older release reports none.
-  EXPECT_TRUE(told().empty());
+  EXPECT_TRUE(status_events().empty());
   auto& events = *request.mutable_events();
   events["checkpoint_failed"] = 2;
   events["step_skipped"] = uint64_t{1} << 40;
@@ -408,12 +408,13 @@ TEST_F(ControlPlaneTest, WhatPeersTellIsCountedByKind) {
   // Kinds of a later release, or invented ones, are dropped and no reason to
   // refuse.
   for (int i = 0; i < 1000; ++i) events[absl::StrCat("\x1b[2J", i)] = 1;
-  EXPECT_THAT(told(), ElementsAre(Pair("checkpoint_failed", 2),
-                                  Pair("step_skipped", uint64_t{1} << 40)));
+  EXPECT_THAT(status_events(),
+              ElementsAre(Pair("checkpoint_failed", 2),
+                          Pair("step_skipped", uint64_t{1} << 40)));
   // The latest report counts.
   events.clear();
   events["checkpoint_failed"] = 3;
-  EXPECT_THAT(told(), ElementsAre(Pair("checkpoint_failed", 3)));
+  EXPECT_THAT(status_events(), ElementsAre(Pair("checkpoint_failed", 3)));
 }
 
 // The status of a hundred peers that report every kind of event fits into an
@@ -475,7 +476,7 @@ TEST_F(ControlPlaneTest, AStatusOfManyPlayersStillFits) {
   }
 }
 
-TEST_F(ControlPlaneTest, ASurveyAfterARestartMeasuresAnew) {
+TEST_F(ControlPlaneTest, ASurveyAfterARestartMeasuresAllLinksAgain) {
   for (const uint64_t id : {1, 2}) {
     wire::RegisterRequest request;
     request.set_protocol_version(kControlVersions.newest);

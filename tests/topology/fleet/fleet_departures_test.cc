@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 class FleetDeparturesTest : public BeatingFleet {};
 
 TEST_F(FleetDeparturesTest,
-       WhoIsSilentAndSuspectedByTwoIsRemovedWithinFiveSeconds) {
+       ASilentMemberThatTwoSuspectIsEvictedWithinFiveSeconds) {
   Assemble(5);
   Run(10);
   beats_.erase(3);
@@ -34,7 +34,7 @@ TEST_F(FleetDeparturesTest,
 }
 
 // A member may report suspicions of any peer with every heartbeat.
-TEST_F(FleetDeparturesTest, SuspicionsAreAFewLinesHoweverOftenTheyAreSaid) {
+TEST_F(FleetDeparturesTest, RepeatedSuspicionsTakeAFewLinesOfTheLog) {
   Assemble(5);
   Run(10);
   fleet_->TakeNotes();
@@ -64,7 +64,7 @@ TEST_F(FleetDeparturesTest, SuspicionsAreAFewLinesHoweverOftenTheyAreSaid) {
       ElementsAre("peers 1, 3 do not answer peer 2 (502 times so far)"));
 }
 
-TEST_F(FleetDeparturesTest, NeitherSilenceNorSuspicionsNorOneOfThemIsEnough) {
+TEST_F(FleetDeparturesTest, SilenceOrSuspicionAloneEvictsNoMember) {
   Assemble(5);
   Run(10);
   // A slow peer: all neighbours suspect it, but its heartbeats come.
@@ -85,7 +85,7 @@ TEST_F(FleetDeparturesTest, NeitherSilenceNorSuspicionsNorOneOfThemIsEnough) {
   EXPECT_EQ(Members().size(), 4);
 }
 
-TEST_F(FleetDeparturesTest, WhoIsExpelledIsOutThoughItLives) {
+TEST_F(FleetDeparturesTest, AnExpelledMemberIsEvictedThoughItIsAlive) {
   Assemble(4);
   Run(10);
   fleet_->Evict({3}, "of this", now_);
@@ -118,7 +118,7 @@ TEST_F(FleetDeparturesTest, WhoIsExpelledIsOutThoughItLives) {
               ElementsAre(HasSubstr("peer 4 stays in the view, though of")));
 }
 
-TEST_F(FleetDeparturesTest, AFleetThatBeginsWaitsForAnotherThanWhoIsExpelled) {
+TEST_F(FleetDeparturesTest, AnExpelledPeerDoesNotCountForTheFirstView) {
   Assemble(3, "ring", 4);
   fleet_->Evict({3}, "of this", now_);
   EXPECT_EQ(fleet_->registered(), 2);
@@ -128,7 +128,7 @@ TEST_F(FleetDeparturesTest, AFleetThatBeginsWaitsForAnotherThanWhoIsExpelled) {
 }
 
 // Peers without an edge to a peer cannot know whether it is silent.
-TEST_F(FleetDeparturesTest, ThoseThatAreNoNeighborsRemoveNobody) {
+TEST_F(FleetDeparturesTest, SuspicionsFromNonNeighboursEvictNoMember) {
   Assemble(6);
   Run(10);
   beats_.erase(3);
@@ -143,7 +143,7 @@ TEST_F(FleetDeparturesTest, ThoseThatAreNoNeighborsRemoveNobody) {
   EXPECT_THAT(Members(), ElementsAre(1, 2, 4, 5, 6));
 }
 
-TEST_F(FleetDeparturesTest, WhereRowsChangeAnybodyIsANeighbor) {
+TEST_F(FleetDeparturesTest, EveryMemberIsANeighbourWhenRowsChangeWithTheRound) {
   Assemble(6, "random-matching");
   Run(10);
   beats_.erase(3);
@@ -155,7 +155,7 @@ TEST_F(FleetDeparturesTest, WhereRowsChangeAnybodyIsANeighbor) {
   EXPECT_THAT(Members(), ElementsAre(1, 2, 4, 5, 6));
 }
 
-TEST_F(FleetDeparturesTest, NeighborsThatDieTogetherAreRemovedTogether) {
+TEST_F(FleetDeparturesTest, NeighboursThatDieTogetherAreEvictedTogether) {
   Assemble(6);
   Run(10);
   beats_.erase(3);
@@ -179,7 +179,7 @@ TEST_F(FleetDeparturesTest, LeasesCountOnlyOnceTheServiceHasBeenUpForOne) {
   EXPECT_EQ(Members().size(), 3);
 }
 
-TEST_F(FleetDeparturesTest, WhoCannotBeSparedStaysAndTheLogSaysSoOnce) {
+TEST_F(FleetDeparturesTest, AMemberThatTheGraphNeedsStaysAndIsLoggedOnce) {
   options_.schedule.graph = "hypercube";
   Assemble(4, "hypercube");
   Run(10);
@@ -198,7 +198,7 @@ TEST_F(FleetDeparturesTest, WhoCannotBeSparedStaysAndTheLogSaysSoOnce) {
             1);
 }
 
-TEST_F(FleetDeparturesTest, OneLeavesInGoodOrder) {
+TEST_F(FleetDeparturesTest, AMemberLeavesInGoodOrder) {
   Assemble(4);
   Run(10);
   beats_[2].leaving = true;
@@ -222,7 +222,7 @@ TEST_F(FleetDeparturesTest, OneLeavesInGoodOrder) {
 // The peer is gone before others have reported the round of its departure.
 // They get a view for the same round, and the view after it does not wait for
 // all.
-TEST_F(FleetDeparturesTest, WhoLeavesFasterThanOthersTellPutsOffNobody) {
+TEST_F(FleetDeparturesTest, AMemberThatLeavesAheadOfTheOthersDelaysNoView) {
   Assemble(4);
   Run(10);
   beats_[2].leaving = true;
@@ -239,7 +239,7 @@ TEST_F(FleetDeparturesTest, WhoLeavesFasterThanOthersTellPutsOffNobody) {
 }
 
 // The process of a peer that has left may go on and send anything.
-TEST_F(FleetDeparturesTest, WhoHasLeftStopsNobody) {
+TEST_F(FleetDeparturesTest, APeerThatHasLeftCannotStopTheFleet) {
   Assemble(4);
   Run(10);
   beats_[2].leaving = true;
@@ -258,7 +258,7 @@ TEST_F(FleetDeparturesTest, WhoHasLeftStopsNobody) {
 }
 
 // The stream: another peer is ready to join as soon as a view is adopted.
-TEST_F(FleetDeparturesTest, AStreamOfJoinersDoesNotKeepOneFromLeaving) {
+TEST_F(FleetDeparturesTest, AStreamOfJoinersDoesNotKeepAMemberFromLeaving) {
   Assemble(4);
   int next = 5;
   const auto add = [&] {
@@ -282,7 +282,7 @@ TEST_F(FleetDeparturesTest, AStreamOfJoinersDoesNotKeepOneFromLeaving) {
 }
 
 // Reading gigabytes takes longer than a leaving peer has.
-TEST_F(FleetDeparturesTest, WhoReadsItsCheckpointHoldsUpNobodyWhoLeaves) {
+TEST_F(FleetDeparturesTest, APeerThatReadsItsCheckpointDelaysNoDeparture) {
   Assemble(5);
   Run(10);
   ASSERT_TRUE(Register(3, 203, false, {90}).ok());
@@ -311,7 +311,7 @@ TEST_F(FleetDeparturesTest, IfAllWantToLeaveTheFleetStops) {
   EXPECT_NE(fleet_->record().stop.round, 0);
 }
 
-TEST_F(FleetDeparturesTest, IfTheFleetCannotBeWithoutOneItStops) {
+TEST_F(FleetDeparturesTest, AFleetStopsIfItCannotSpareAMemberThatLeaves) {
   Assemble(2);
   Run(10);
   fleet_->TakeNotes();
@@ -324,7 +324,7 @@ TEST_F(FleetDeparturesTest, IfTheFleetCannotBeWithoutOneItStops) {
 }
 
 // The leaving peer may wait for answers of peers that stand at that stop.
-TEST_F(FleetDeparturesTest, AStopAfterADepartureDoesNotWaitForWhoLeaves) {
+TEST_F(FleetDeparturesTest, AStopAfterADepartureDoesNotWaitForTheLeavingPeer) {
   Assemble(5);
   Run(10);
   beats_[2].leaving = true;
@@ -344,7 +344,7 @@ TEST_F(FleetDeparturesTest, AStopAfterADepartureDoesNotWaitForWhoLeaves) {
   EXPECT_TRUE(fleet_->record().stop.committed);
 }
 
-TEST_F(FleetDeparturesTest, WhoVanishesWhileItLeavesIsRemoved) {
+TEST_F(FleetDeparturesTest, ALeavingPeerThatFallsSilentIsEvicted) {
   Assemble(5);
   Run(10);
   beats_[2].leaving = true;
@@ -358,7 +358,7 @@ TEST_F(FleetDeparturesTest, WhoVanishesWhileItLeavesIsRemoved) {
 }
 
 // Its last heartbeat is lost.  No peer suspects it, since none waits for it.
-TEST_F(FleetDeparturesTest, WhoIsNotHeardOfAfterItsDepartureHasLeft) {
+TEST_F(FleetDeparturesTest, ASilentLeavingPeerHasLeftOnceNoMemberWaitsForIt) {
   Assemble(5);
   Run(10);
   beats_[2].leaving = true;
@@ -386,7 +386,7 @@ TEST_F(FleetDeparturesTest, WhoIsNotHeardOfAfterItsDepartureHasLeft) {
 
 // The silent peer trains by the view that it has.  Without deadlines the others
 // would wait for payloads that it does not send in a newer view.
-TEST_F(FleetDeparturesTest, NobodyLeavesOrJoinsWhileOneCannotHearOfIt) {
+TEST_F(FleetDeparturesTest, NobodyLeavesOrJoinsWhileAMemberIsSilent) {
   Assemble(5);
   Run(10);
   beats_.erase(3);

@@ -45,7 +45,7 @@ class FleetMembersTest : public BeatingFleet {
   }
 };
 
-TEST_F(FleetMembersTest, ARemovedPeerIsToldAndReturnsAsAnotherLife) {
+TEST_F(FleetMembersTest, AnEvictedPeerIsToldAndReturnsAsAnotherIncarnation) {
   Assemble(4);
   Run(10);
   RemoveThree();
@@ -62,7 +62,7 @@ TEST_F(FleetMembersTest, ARemovedPeerIsToldAndReturnsAsAnotherLife) {
   EXPECT_EQ(fleet_->record().counts.returns, 1);
 }
 
-TEST_F(FleetMembersTest, WhoIsRemovedAgainAndAgainWaitsLongerEachTime) {
+TEST_F(FleetMembersTest, APeerThatIsEvictedRepeatedlyWaitsLongerEachTime) {
   Assemble(4);
   Run(10);
   std::vector<double> waits;
@@ -90,7 +90,7 @@ TEST_F(FleetMembersTest, WhoIsRemovedAgainAndAgainWaitsLongerEachTime) {
 
 // A machine that is preempted now and then does not count as one that keeps
 // failing.
-TEST_F(FleetMembersTest, AfterTenGoodMinutesARemovalIsTheFirstOneAgain) {
+TEST_F(FleetMembersTest, AnEvictionIsForgottenAfterTenGoodMinutes) {
   Assemble(4);
   Run(10);
   for (uint64_t life = 1; life <= 4; ++life) {
@@ -113,7 +113,7 @@ TEST_F(FleetMembersTest, AfterTenGoodMinutesARemovalIsTheFirstOneAgain) {
 }
 
 // Each incarnation costs a view, and dies before it trains by it.
-TEST_F(FleetMembersTest, WhoDiesAgainAndAgainKeepsNobodyFromComingAndGoing) {
+TEST_F(FleetMembersTest, APeerThatKeepsDyingDoesNotBlockJoinsAndDepartures) {
   Assemble(5);
   Run(10);
   for (uint64_t life = 1; life <= 3; ++life) {
@@ -154,7 +154,7 @@ TEST_F(FleetMembersTest, WhoDiesAgainAndAgainKeepsNobodyFromComingAndGoing) {
 
 // A restarted service does not know how long the incarnation that ended first
 // had trained.
-TEST_F(FleetMembersTest, AServiceThatIsStartedAgainCountsLivesAnew) {
+TEST_F(FleetMembersTest, ARestartedServiceCountsShortIncarnationsFromZero) {
   Assemble(5);
   Run(10);
   for (uint64_t life = 1; life <= 2; ++life) {
@@ -169,7 +169,7 @@ TEST_F(FleetMembersTest, AServiceThatIsStartedAgainCountsLivesAnew) {
   EXPECT_TRUE(absl::IsUnavailable(ShortLife(206)));
 }
 
-TEST_F(FleetMembersTest, ALifeThatTrainsMakesTheNextOneTheFirst) {
+TEST_F(FleetMembersTest, AnIncarnationThatTrainsResetsTheCountOfShortOnes) {
   Assemble(5);
   Run(10);
   for (uint64_t life = 1; life <= 10; ++life) {
@@ -181,7 +181,7 @@ TEST_F(FleetMembersTest, ALifeThatTrainsMakesTheNextOneTheFirst) {
   EXPECT_EQ(fleet_->record().counts.removals, 0);
 }
 
-TEST_F(FleetMembersTest, WhoCannotBeSparedComesBackHoweverOftenItDies) {
+TEST_F(FleetMembersTest, AMemberThatTheGraphNeedsReturnsHoweverOftenItDies) {
   Assemble(4, "hypercube");
   Run(10);
   for (uint64_t life = 1; life <= 6; ++life) {
@@ -206,7 +206,7 @@ TEST_F(FleetMembersTest, AFleetThatDiesAgainAndAgainStaysTogether) {
   EXPECT_EQ(fleet_->record().counts.removals, 0);
 }
 
-TEST_F(FleetMembersTest, PeersThatFailTogetherGoInOneView) {
+TEST_F(FleetMembersTest, PeersThatFailTogetherAreEvictedInOneView) {
   Assemble(8);
   Run(10);
   const uint64_t epoch = fleet_->record().view.epoch;
@@ -221,7 +221,7 @@ TEST_F(FleetMembersTest, PeersThatFailTogetherGoInOneView) {
 }
 
 // A peer that its neighbours suspect and that the service hears will not fail.
-TEST_F(FleetMembersTest, AFailedPeerDoesNotWaitForOneThatIsHeard) {
+TEST_F(FleetMembersTest, AnEvictionDoesNotWaitForASuspectedPeerThatIsHeard) {
   Assemble(8);
   Run(10);
   beats_.erase(3);
@@ -279,7 +279,7 @@ TEST_F(FleetMembersTest, APeerHearsThatAViewIsTheFirstToNameIt) {
   EXPECT_FALSE(answers_[7].first_named);
 }
 
-TEST_F(FleetMembersTest, AnotherIncarnationHasBeenNamedBefore) {
+TEST_F(FleetMembersTest, AViewIsNotTheFirstToNameALaterIncarnation) {
   Assemble(4);
   Run(10);
   for (const uint64_t boot : {107, 108}) {
@@ -316,7 +316,7 @@ TEST_F(FleetMembersTest, NobodyIsLetInWhileAnEvictionWaits) {
 }
 
 // A service that was started again has not seen who came before.
-TEST_F(FleetMembersTest, ARestartedServiceCallsNobodyFirst) {
+TEST_F(FleetMembersTest, ARestartedServiceCallsNoViewTheFirstToNameAPeer) {
   Assemble(4);
   Run(10);
   fleet_ = *Fleet::Create(options_, fleet_->record(), now_);
@@ -326,7 +326,7 @@ TEST_F(FleetMembersTest, ARestartedServiceCallsNobodyFirst) {
 
 // A peer that brings a view which this service did not make shows that there
 // were registrations which it has not seen.
-TEST_F(FleetMembersTest, BesideAHandedBackViewNobodyIsCalledFirst) {
+TEST_F(FleetMembersTest, AServiceThatTookAViewBackCallsNoViewTheFirst) {
   Assemble(4);
   Run(10);
   const View view = fleet_->record().view;
@@ -347,7 +347,7 @@ TEST_F(FleetMembersTest, BesideAHandedBackViewNobodyIsCalledFirst) {
   EXPECT_FALSE(JoinsAsTheFirst());
 }
 
-TEST_F(FleetMembersTest, OneMoreJoinsOnceItHasParametersOfThreeMembers) {
+TEST_F(FleetMembersTest, APeerJoinsOnceItHasParametersOfThreeMembers) {
   Assemble(4);
   Run(10);
   ASSERT_TRUE(Register(7, 107).ok());
@@ -367,7 +367,7 @@ TEST_F(FleetMembersTest, OneMoreJoinsOnceItHasParametersOfThreeMembers) {
   EXPECT_THAT(answers_[1].joiners, IsEmpty());
 }
 
-TEST_F(FleetMembersTest, WhoWaitsToBeLetInKeepsNobodyFromParameters) {
+TEST_F(FleetMembersTest, APeerThatWaitsForAdmissionKeepsNoOtherFromParameters) {
   Assemble(4);
   Run(10);
   ASSERT_TRUE(fleet_->RequestStop(now_).ok());  // no peer is admitted any more
@@ -390,7 +390,7 @@ TEST_F(FleetMembersTest, WhoWaitsToBeLetInKeepsNobodyFromParameters) {
 
 // The checkpoint may be of an incarnation that never trained, or of another
 // fleet.
-TEST_F(FleetMembersTest, TheCheckpointOfOneThatIsNoMemberDoesNotCount) {
+TEST_F(FleetMembersTest, TheCheckpointOfAPeerThatIsNoMemberDoesNotCount) {
   Assemble(4);
   Run(10);
   ASSERT_TRUE(Register(7, 107, false, {1, 90}).ok());
@@ -404,7 +404,7 @@ TEST_F(FleetMembersTest, TheCheckpointOfOneThatIsNoMemberDoesNotCount) {
   EXPECT_EQ(answers_[7].view->resume_round, 0);
 }
 
-TEST_F(FleetMembersTest, WhomTheGraphHasNoPlaceForWaitsForOthers) {
+TEST_F(FleetMembersTest, APeerThatDoesNotFitTheGraphWaitsForOthers) {
   Assemble(4, "hypercube");
   Run(10);
   for (int id = 5; id <= 8; ++id) {
@@ -416,7 +416,8 @@ TEST_F(FleetMembersTest, WhomTheGraphHasNoPlaceForWaitsForOthers) {
 }
 
 // Parameters that the peer got now would be old by then.
-TEST_F(FleetMembersTest, WhoWaitsForOthersGetsParametersOnceTheyAreThere) {
+TEST_F(FleetMembersTest,
+       APeerThatWaitsForOthersGetsParametersOnceTheyHaveCome) {
   Assemble(4, "hypercube");
   Run(10);
   const auto come = [this](int id) {
@@ -451,7 +452,7 @@ TEST_F(FleetMembersTest, WhoWaitsForOthersGetsParametersOnceTheyAreThere) {
   EXPECT_THAT(answers_[5].donors, IsEmpty());
 }
 
-TEST_F(FleetMembersTest, OfThoseWhoWaitAsManyJoinAsFit) {
+TEST_F(FleetMembersTest, AsManyWaitingPeersJoinAsFitTheGraph) {
   Assemble(4, "hypercube");
   Run(10);
   for (int id = 5; id <= 9; ++id) RegisterReady(id);
@@ -461,7 +462,7 @@ TEST_F(FleetMembersTest, OfThoseWhoWaitAsManyJoinAsFit) {
   EXPECT_EQ(Members().size(), 8);
 }
 
-TEST_F(FleetMembersTest, ThoseWhoComeTogetherAreNotTooMany) {
+TEST_F(FleetMembersTest, PeersThatComeTogetherDoNotExceedMaxPeers) {
   options_.max_peers = 6;
   Assemble(4);
   Run(10);
@@ -471,7 +472,7 @@ TEST_F(FleetMembersTest, ThoseWhoComeTogetherAreNotTooMany) {
 }
 
 // A restarted service has heard no round yet.
-TEST_F(FleetMembersTest, WhatIsBeyondAllIsKnownOnceTheyAreHeard) {
+TEST_F(FleetMembersTest, ACheckpointIsJudgedOnlyOnceTheOthersAreHeard) {
   Assemble(4);
   Run(10);
   fleet_ = *Fleet::Create(options_, fleet_->record(), now_);
@@ -483,7 +484,7 @@ TEST_F(FleetMembersTest, WhatIsBeyondAllIsKnownOnceTheyAreHeard) {
 }
 
 // The first peer that is heard may be far behind the others.
-TEST_F(FleetMembersTest, WhatIsBeyondAStragglerIsNotGivenUp) {
+TEST_F(FleetMembersTest, ACheckpointBeyondAStragglerIsNotGivenUp) {
   Assemble(4);
   Run(10);
   beats_[4].round_begun = beats_[4].report.round = 20;
@@ -498,7 +499,7 @@ TEST_F(FleetMembersTest, WhatIsBeyondAStragglerIsNotGivenUp) {
 }
 
 // Peers wait for parameters of a member that is far behind, and that dies too.
-TEST_F(FleetMembersTest, WhatIsBeyondAllCountsIfAllBeginTogether) {
+TEST_F(FleetMembersTest, ACheckpointBeyondTheOthersCountsIfAllBeginTogether) {
   Assemble(3);
   Run(10);
   const FleetHeartbeat straggler = beats_[1];
@@ -516,7 +517,7 @@ TEST_F(FleetMembersTest, WhatIsBeyondAllCountsIfAllBeginTogether) {
 }
 
 // The fleet went back behind a checkpoint that this peer could not remove.
-TEST_F(FleetMembersTest, ACheckpointBeyondAllOthersIsOfAPastThatIsGivenUp) {
+TEST_F(FleetMembersTest, ACheckpointBeyondAllOtherPeersIsNotUsed) {
   Assemble(4);
   Run(10);
   for (const uint64_t saved : {uint64_t{150}, uint64_t{100'000}}) {
@@ -533,7 +534,7 @@ TEST_F(FleetMembersTest, ACheckpointBeyondAllOthersIsOfAPastThatIsGivenUp) {
   EXPECT_EQ(answers_[3].donors.size(), 3);
 }
 
-TEST_F(FleetMembersTest, AFullFleetAndOneThatCannotGrowRefuse) {
+TEST_F(FleetMembersTest, AFullFleetAndOneThatCannotGrowRefuseAnotherPeer) {
   options_.max_peers = 4;
   Assemble(4);
   Run(10);
@@ -551,7 +552,7 @@ TEST_F(FleetMembersTest, AFullFleetAndOneThatCannotGrowRefuse) {
 
 // Records of former members say which of them may not return yet.  They are
 // kept as far as there is room.
-TEST_F(FleetMembersTest, WhoIsRefusedTakesNobodysRecord) {
+TEST_F(FleetMembersTest, ARefusedPeerReplacesNoRecordOfAFormerMember) {
   constexpr size_t kMost = 2 * kMaxPeers;
   options_.max_peers = 4;
   Assemble(4);
@@ -588,7 +589,7 @@ TEST_F(FleetMembersTest, WhoIsRefusedTakesNobodysRecord) {
 
 // All machines go and one stays away.  Two minutes after the last of the others
 // is back, they begin from what they share.
-TEST_F(FleetMembersTest, WhoStaysAwayDoesNotKeepAFleetFromBeginning) {
+TEST_F(FleetMembersTest, AMemberThatStaysAwayDoesNotKeepAFleetFromBeginning) {
   Assemble(4);
   Run(10);
   beats_.clear();
@@ -621,7 +622,7 @@ TEST_F(FleetMembersTest, WhoStaysAwayDoesNotKeepAFleetFromBeginning) {
 
 // A peer that came back and died again counts as little as one that stays away:
 // with it the fleet would have three peers, which no hypercube has.
-TEST_F(FleetMembersTest, WhoCameBackAndDiedAgainIsWaitedForNoLonger) {
+TEST_F(FleetMembersTest, AMemberThatReturnedAndDiedAgainIsNotWaitedFor) {
   Assemble(4, "hypercube");
   Run(10);
   beats_.clear();
@@ -660,7 +661,7 @@ TEST_F(FleetMembersTest, AMemberWhoseDiskIsGoneGetsParametersOfTheOthers) {
   EXPECT_GT(answers_[2].view->from_round, 200);
 }
 
-TEST_F(FleetMembersTest, AnotherLifeOfAMemberIsAnotherView) {
+TEST_F(FleetMembersTest, AnotherIncarnationOfAMemberMakesAnotherView) {
   Assemble(4);
   Run(10);
   ASSERT_TRUE(Register(2, 202, false, {90}).ok());
@@ -672,7 +673,8 @@ TEST_F(FleetMembersTest, AnotherLifeOfAMemberIsAnotherView) {
   EXPECT_EQ(answers_[2].view->resume_round, 90);
 }
 
-TEST_F(FleetMembersTest, WhoWaitsToBeLetInIsToldThatTheOthersHaveEnded) {
+TEST_F(FleetMembersTest,
+       APeerThatWaitsForAdmissionHearsThatTheOthersHaveEnded) {
   Assemble(4);
   Run(10);
   ASSERT_TRUE(Register(2, 202).ok());
@@ -692,7 +694,7 @@ TEST_F(FleetMembersTest, WhoWaitsToBeLetInIsToldThatTheOthersHaveEnded) {
 }
 
 // Others may be on their way to continue the run, but the wait is bounded.
-TEST_F(FleetMembersTest, WhoComesBackAfterTheEndWaitsTwoMinutesForTheOthers) {
+TEST_F(FleetMembersTest, APeerThatReturnsAfterTheEndWaitsTwoMinutesForOthers) {
   Assemble(4);
   Run(10);
   beats_.erase(2);

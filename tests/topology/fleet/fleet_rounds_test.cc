@@ -41,7 +41,7 @@ class FleetRoundsTest : public BeatingFleet {
   uint64_t ViewBegins() const { return fleet_->record().view.from_round; }
 };
 
-TEST_F(FleetRoundsTest, OneWordBeforeTheOthersPutsNoStopOutOfReach) {
+TEST_F(FleetRoundsTest, APeerThatClaimsAFarRoundPutsNoStopOutOfReach) {
   for (const bool restarted : {false, true}) {
     Assemble(3);
     if (restarted) Restart();
@@ -55,7 +55,7 @@ TEST_F(FleetRoundsTest, OneWordBeforeTheOthersPutsNoStopOutOfReach) {
 }
 
 // All later views would have to begin after such a view.
-TEST_F(FleetRoundsTest, OneWordBeforeTheOthersPutsNoViewOutOfReach) {
+TEST_F(FleetRoundsTest, APeerThatClaimsAFarRoundPutsNoViewOutOfReach) {
   for (const uint64_t far : {kMaxRound, kMaxRound - 9}) {
     Assemble(3);
     const View known = fleet_->record().view;
@@ -73,7 +73,7 @@ TEST_F(FleetRoundsTest, OneWordBeforeTheOthersPutsNoViewOutOfReach) {
   }
 }
 
-TEST_F(FleetRoundsTest, WhoIsAloneIsWithinWhatMessagesHold) {
+TEST_F(FleetRoundsTest, ALonePeersStopIsNotBeyondTheLargestRound) {
   Assemble(1);
   beats_[1].round_begun = beats_[1].report.round = kMaxRound;
   Hear(beats_[1]);
@@ -82,7 +82,7 @@ TEST_F(FleetRoundsTest, WhoIsAloneIsWithinWhatMessagesHold) {
 }
 
 // The service's disk knows only where the view began, long ago.
-TEST_F(FleetRoundsTest, AFleetThatHasTrainedForLongIsBelievedOnceTwoSaySo) {
+TEST_F(FleetRoundsTest, AFarRoundCountsOnceTwoPeersReportIt) {
   Assemble(3);
   const View known = fleet_->record().view;
   SetRounds(kLong);
@@ -101,7 +101,7 @@ TEST_F(FleetRoundsTest, AFleetThatHasTrainedForLongIsBelievedOnceTwoSaySo) {
 }
 
 // The stop of the others does not leave out the peer that is far ahead.
-TEST_F(FleetRoundsTest, NobodyStopsBeforeItIsKnownHowFarOneIs) {
+TEST_F(FleetRoundsTest, AStopIsNotCommittedUntilAFarRoundIsConfirmed) {
   Assemble(3);
   SetRounds(kLong);
   // Peers 2 and 3 are leaving.
@@ -115,7 +115,7 @@ TEST_F(FleetRoundsTest, NobodyStopsBeforeItIsKnownHowFarOneIs) {
   EXPECT_FALSE(Hear(beats_[1]).stop.committed);
 }
 
-TEST_F(FleetRoundsTest, WhoIsLeftAloneIsBelievedAfterALease) {
+TEST_F(FleetRoundsTest, TheRoundOfTheOnlyLivePeerCountsAfterALease) {
   for (const int members : {2, 3}) {
     Assemble(members);
     SetRounds(kLong);
@@ -129,7 +129,7 @@ TEST_F(FleetRoundsTest, WhoIsLeftAloneIsBelievedAfterALease) {
 }
 
 // Otherwise the returning peer would train alone up to the other's round.
-TEST_F(FleetRoundsTest, WhoComesBackToOneThatIsFarBeginsWhereThatIs) {
+TEST_F(FleetRoundsTest, AReturningPeerBeginsAtTheFarRoundOfTheOther) {
   Assemble(2);
   SetRounds(kLong);
   Restart();
@@ -148,7 +148,7 @@ TEST_F(FleetRoundsTest, WhoComesBackToOneThatIsFarBeginsWhereThatIs) {
   EXPECT_GE(Hear(beats_[1]).fleet_round, kLong);
 }
 
-TEST_F(FleetRoundsTest, NobodyIsDraggedBeyondWhatTwoHaveReached) {
+TEST_F(FleetRoundsTest, OnePeersClaimDoesNotRaiseTheFleetRound) {
   Assemble(4);
   Run(2);
   const uint64_t honest = beats_[1].round_begun;
@@ -160,7 +160,7 @@ TEST_F(FleetRoundsTest, NobodyIsDraggedBeyondWhatTwoHaveReached) {
 }
 
 // No peer continues from the rounds of dead peers.
-TEST_F(FleetRoundsTest, FleetRoundIsOfThoseWhoAreHeard) {
+TEST_F(FleetRoundsTest, OnlyPeersThatAreHeardCountForTheFleetRound) {
   Assemble(4);
   Run(2);
   for (const int ahead : {3, 4}) {
@@ -175,7 +175,7 @@ TEST_F(FleetRoundsTest, FleetRoundIsOfThoseWhoAreHeard) {
 }
 
 // Of two peers the service cannot say which one is right.
-TEST_F(FleetRoundsTest, OfTwoPeersTheFurthestCounts) {
+TEST_F(FleetRoundsTest, TheFurtherOfTwoPeersSetsTheFleetRound) {
   Assemble(2);
   beats_[2].round_begun = beats_[2].report.round = 1000;
   Run(1);

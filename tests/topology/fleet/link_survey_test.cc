@@ -58,7 +58,7 @@ TEST(LinkSurvey, EveryPairMeetsOnceInDisjointTurns) {
   }
 }
 
-TEST(LinkSurvey, WhoIsSilentIsNotWaitedFor) {
+TEST(LinkSurvey, ATurnEndsAtItsLimitThoughAMemberIsSilent) {
   LinkSurvey survey(kLimit);
   survey.Start(Members(3), 0, kBegin);
   const auto first = survey.TaskOf({10}) ? PeerId{10} : PeerId{11};
@@ -79,7 +79,7 @@ TEST(LinkSurvey, WhoIsSilentIsNotWaitedFor) {
   EXPECT_FALSE(survey.running());
 }
 
-TEST(LinkSurvey, NonsenseIsAReportOfNothing) {
+TEST(LinkSurvey, AReportWithInvalidValuesMeasuresNothing) {
   for (const double bad : {-1.0, std::numeric_limits<double>::quiet_NaN(),
                            std::numeric_limits<double>::infinity()}) {
     LinkSurvey survey(kLimit);
@@ -95,7 +95,7 @@ TEST(LinkSurvey, NonsenseIsAReportOfNothing) {
   }
 }
 
-TEST(LinkSurvey, AnotherOneBeginsAnew) {
+TEST(LinkSurvey, ANewSurveyReplacesTheOneUnderWay) {
   LinkSurvey survey(kLimit);
   survey.Start(Members(2), 0, kBegin);
   const uint64_t number = survey.TaskOf({10})->number;
@@ -108,7 +108,7 @@ TEST(LinkSurvey, AnotherOneBeginsAnew) {
 }
 
 // Peers ignore a task whose number they have measured for.
-TEST(LinkSurvey, TurnsOfAnotherLifeOfTheServiceHaveLargerNumbers) {
+TEST(LinkSurvey, TurnsAfterARestartOfTheServiceHaveLargerNumbers) {
   constexpr uint64_t kLargest = uint64_t{1} << 48;
   uint64_t last = 0;
   absl::Time now = kBegin;

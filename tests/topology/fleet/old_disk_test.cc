@@ -114,7 +114,7 @@ class OldDiskTest : public testing::Test {
 
 // Both processes would give their next view the same number, and peers would
 // stay apart.
-TEST_F(OldDiskTest, TwoLivesFromOneOldDiskAreDifferentGenerations) {
+TEST_F(OldDiskTest, TwoStartsFromOneOldDiskHaveDifferentGenerations) {
   Assemble(2);
   const FleetRecord backup = fleet_->record();
   Begin(2, backup);
@@ -129,7 +129,7 @@ TEST_F(OldDiskTest, TwoLivesFromOneOldDiskAreDifferentGenerations) {
 
 // Peers would take none of the service's views, so no peer could join or be
 // evicted.
-TEST_F(OldDiskTest, AClockThatIsBehindIsOvertakenByWhatPeersHave) {
+TEST_F(OldDiskTest, AServiceWhoseClockIsBehindOvertakesItsPeersViews) {
   for (const bool alike : {false, true}) {
     Assemble(3);
     const FleetRecord backup = fleet_->record();
@@ -182,7 +182,7 @@ TEST_F(OldDiskTest, AClockThatIsBehindIsOvertakenByWhatPeersHave) {
 }
 
 // The view cannot be handed back, or was invented.
-TEST_F(OldDiskTest, WhoIsAskedForAViewInVainTrainsOn) {
+TEST_F(OldDiskTest, APeerThatCannotHandItsViewBackTrainsOn) {
   Assemble(3);
   Begin(3, fleet_->record());
   FleetHeartbeat h = Training(1, 101, 50, 9);
@@ -238,7 +238,7 @@ TEST_F(OldDiskTest, AStopThatAnOldDiskForgotStaysAtItsRound) {
 
 // The disk knows an earlier incarnation of the peer; another peer may have
 // ended at the stop.
-TEST_F(OldDiskTest, AForgottenStopIsKnownFromWhoRegistersAgain) {
+TEST_F(OldDiskTest, AForgottenStopIsKnownFromAPeerThatRegistersAgain) {
   for (const bool another_waits : {false, true}) {
     Assemble(3);
     Begin(3, fleet_->record());
@@ -256,7 +256,7 @@ TEST_F(OldDiskTest, AForgottenStopIsKnownFromWhoRegistersAgain) {
 }
 
 // The stop of a peer that is no member any more belongs to the past.
-TEST_F(OldDiskTest, WhoIsOutsideProposesNoStop) {
+TEST_F(OldDiskTest, AnEvictedPeerProposesNoStop) {
   Assemble(3);
   FleetRecord record = fleet_->record();
   record.members[2].standing = Standing::kEvicted;
@@ -276,7 +276,7 @@ TEST_F(OldDiskTest, AForgottenStopThatSomebodyIsPastMovesOn) {
   EXPECT_GT(Hear(Beat(1, 101, 61)).stop.round, 61u);
 }
 
-TEST_F(OldDiskTest, OfTwoForgottenStopsTheLaterOneWasMeant) {
+TEST_F(OldDiskTest, TheLaterOfTwoForgottenStopsCounts) {
   Assemble(3);
   Begin(3, fleet_->record());
   // Peer 2 has not heard of the next stop.
@@ -285,7 +285,7 @@ TEST_F(OldDiskTest, OfTwoForgottenStopsTheLaterOneWasMeant) {
 }
 
 // The record is from before the peer's admission; its own heartbeat is newer.
-TEST_F(OldDiskTest, WhoTrainsIsNotTakenForOneWithoutParameters) {
+TEST_F(OldDiskTest, ATrainingPeerIsNotTakenForOneWithoutParameters) {
   Assemble(3);
   for (int i = 1; i <= 3; ++i) Hear(Training(i, 100 + i, 50, 1));
   Register(3, 203);
@@ -351,7 +351,7 @@ TEST_F(OldDiskTest, AForgottenViewGivesWayToANewOne) {
 }
 
 // The service is off the data path, even if nothing is left of its state.
-TEST_F(OldDiskTest, WhoTrainsHandsALostViewBack) {
+TEST_F(OldDiskTest, ATrainingPeerHandsALostViewBack) {
   for (const bool elastic : {true, false}) {
     for (const bool some : {true, false}) {
       for (const absl::Duration clock : {-absl::Hours(1), absl::Hours(1)}) {
@@ -385,7 +385,7 @@ TEST_F(OldDiskTest, WhoTrainsHandsALostViewBack) {
 }
 
 // Members that are slow to register again stay members.
-TEST_F(OldDiskTest, NobodyIsRemovedWhileTheyRegisterAgain) {
+TEST_F(OldDiskTest, NoMemberIsEvictedWhileMembersRegisterAgain) {
   Assemble(4);
   const View view = fleet_->record().view;
   now_ += absl::Hours(1);
@@ -402,7 +402,7 @@ TEST_F(OldDiskTest, NobodyIsRemovedWhileTheyRegisterAgain) {
   EXPECT_EQ(fleet_->registered(), 4);
 }
 
-TEST_F(OldDiskTest, AStopThatALostDiskForgotIsProposedAtTheFirstWord) {
+TEST_F(OldDiskTest, AStopThatALostDiskForgotIsProposedAtTheFirstHeartbeat) {
   Assemble(3);
   const View view = fleet_->record().view;
   Begin(3);
@@ -414,7 +414,7 @@ TEST_F(OldDiskTest, AStopThatALostDiskForgotIsProposedAtTheFirstWord) {
 }
 
 // The peer came first, so it was taken for one of a beginning fleet.
-TEST_F(OldDiskTest, WhoCameAnewMeanwhileComesToAFleetUnderWay) {
+TEST_F(OldDiskTest, APeerThatRegisteredFirstStillJoinsAFleetUnderWay) {
   Assemble(3);
   const View view = fleet_->record().view;
   Begin(3);
@@ -439,7 +439,7 @@ TEST_F(OldDiskTest, WhoCameAnewMeanwhileComesToAFleetUnderWay) {
 
 // The incarnation that leaves by the newest view has ended; the next one has
 // come to an older view that was handed back before.
-TEST_F(OldDiskTest, WhoComesBackIsNotTheOneThatLeaves) {
+TEST_F(OldDiskTest, ANewIncarnationIsNotTakenForTheOneThatLeft) {
   Assemble(3);
   const View view = fleet_->record().view;
   View newest = view;
@@ -482,7 +482,7 @@ TEST_F(OldDiskTest, TheOlderOfTwoProcessesDoesNotComeBack) {
   EXPECT_TRUE(HandBack(3, 103, view).ok());
 }
 
-TEST_F(OldDiskTest, WhoGoesOnAfterTheEndIsToldThatItIs) {
+TEST_F(OldDiskTest, APeerThatGoesOnIsRefusedAfterTheRunHasEnded) {
   Assemble(3);
   FleetRecord record = fleet_->record();
   record.members.pop_back();
@@ -495,7 +495,7 @@ TEST_F(OldDiskTest, WhoGoesOnAfterTheEndIsToldThatItIs) {
 }
 
 // A peer with the memory of another disk has a view of the same epoch.
-TEST_F(OldDiskTest, OfViewsWithOneEpochEachHasItsOwnGraph) {
+TEST_F(OldDiskTest, TwoViewsOfOneEpochHaveTheirOwnGraphs) {
   Assemble(3);
   const View small = fleet_->record().view;
   View large = small;
@@ -503,10 +503,10 @@ TEST_F(OldDiskTest, OfViewsWithOneEpochEachHasItsOwnGraph) {
   large.members.push_back({.id = {4}, .address = "host:4"});
   large.members.push_back({.id = {5}, .address = "host:5"});
   Begin(3);
-  const auto suspect = [&](uint64_t by, const View& view, PeerId whom) {
+  const auto suspect = [&](uint64_t by, const View& view, PeerId suspected) {
     FleetHeartbeat h = Training(by, 100 + by, 500, view.epoch);
     h.view_generation = view.generation;
-    h.suspected = {whom};
+    h.suspected = {suspected};
     Hear(h);
     now_ += absl::Minutes(1);
     Hear(h);
@@ -547,7 +547,7 @@ TEST_F(OldDiskTest, TheNewestViewThatIsHandedBackCounts) {
   EXPECT_TRUE(Hear(h).outside);
 }
 
-TEST_F(OldDiskTest, OnlyAViewThatCanBeIsTakenBack) {
+TEST_F(OldDiskTest, OnlyAValidViewIsTakenBack) {
   Assemble(3);
   const View view = fleet_->record().view;
   Begin(3);
@@ -571,7 +571,7 @@ TEST_F(OldDiskTest, OnlyAViewThatCanBeIsTakenBack) {
   EXPECT_EQ(code(1, view), absl::StatusCode::kOk);
 }
 
-TEST_F(OldDiskTest, NumbersHaveRoomToGoOnBeyondAViewThatIsTakenBack) {
+TEST_F(OldDiskTest, AViewWhoseNumbersLeaveNoRoomIsNotTakenBack) {
   Assemble(3);
   const View view = fleet_->record().view;
   Begin(3);
@@ -591,7 +591,7 @@ TEST_F(OldDiskTest, NumbersHaveRoomToGoOnBeyondAViewThatIsTakenBack) {
 
 // An evicted peer that returns has parameters but no view to hand back; the
 // others may still train.
-TEST_F(OldDiskTest, WhoGoesOnDoesNotBeginWithOthersAtOnce) {
+TEST_F(OldDiskTest, APeerWithParametersDoesNotBeginWithOthersAtOnce) {
   Begin(2);
   Registration r = Peer(1, 101, "host:1");
   r.has_parameters = true;
@@ -603,7 +603,7 @@ TEST_F(OldDiskTest, WhoGoesOnDoesNotBeginWithOthersAtOnce) {
   EXPECT_TRUE(fleet_->record().assembled);
 }
 
-TEST_F(OldDiskTest, WhoTrainsInARunThatHasEndedIsRefused) {
+TEST_F(OldDiskTest, ATrainingPeerOfAnEndedRunIsRefused) {
   Assemble(2);
   const View view = fleet_->record().view;
   for (int i = 1; i <= 2; ++i) {
@@ -619,7 +619,7 @@ TEST_F(OldDiskTest, WhoTrainsInARunThatHasEndedIsRefused) {
 
 // Two members are saved as incarnations that no view has, but they may be
 // training.
-TEST_F(OldDiskTest, AFleetBeginsAnewOnlyWhenAllOfItHasBeenHeard) {
+TEST_F(OldDiskTest, AFleetBeginsAgainOnlyOnceAllMembersAreHeard) {
   Assemble(3);
   FleetRecord stored = fleet_->record();
   for (MemberRecord& m : stored.members) m.in_view = false;

@@ -26,9 +26,9 @@ FleetRecord Sample() {
   return record;
 }
 
-TEST(RecordMessageTest, WhatCannotBeIsRefusedAndNamed) {
+TEST(RecordMessageTest, AnImpossibleRecordIsRefusedWithTheReason) {
   struct Case {
-    std::function<void(wire::StoredFleet&)> spoil;
+    std::function<void(wire::StoredFleet&)> damage;
     std::string says;
   };
   const Case cases[] = {
@@ -60,7 +60,7 @@ TEST(RecordMessageTest, WhatCannotBeIsRefusedAndNamed) {
   for (const Case& c : cases) {
     wire::StoredFleet stored;
     ASSERT_TRUE(stored.ParseFromString(ToBytes(Sample())));
-    c.spoil(stored);
+    c.damage(stored);
     const auto record = RecordFromBytes(stored.SerializeAsString());
     EXPECT_EQ(record.status().code(), absl::StatusCode::kDataLoss);
     EXPECT_THAT(std::string(record.status().message()), HasSubstr(c.says));
@@ -69,7 +69,7 @@ TEST(RecordMessageTest, WhatCannotBeIsRefusedAndNamed) {
 }
 
 // A gathering fleet keeps the last view of the run before.
-TEST(RecordMessageTest, AFleetThatGathersNeedsNotHaveTheViewsMembers) {
+TEST(RecordMessageTest, AGatheringFleetMayLackMembersOfItsView) {
   FleetRecord record = Sample();
   record.assembled = false;
   record.members.pop_back();

@@ -176,7 +176,7 @@ TEST(StopAgreementTest, StopIsNotCommittedBeforeAllHaveAnswered) {
   EXPECT_TRUE(world.committed);
 }
 
-TEST(StopAgreementTest, ALostPeerDoesNotKeepTheOthers) {
+TEST(StopAgreementTest, ALostPeerDoesNotKeepTheOthersFromStopping) {
   World world(2, RngKey(1));
   world.Beat(world.trainers[1], false, false);
   world.now += absl::Seconds(29);
@@ -213,7 +213,7 @@ TEST(StopAgreementTest, AStopThatNobodyHasHeardOfIsNotCommitted) {
 // The service forgets the peers in two more ways: one peer had heard of the
 // stop and agreed, or a frozen service hears one peer before it looks at its
 // clock.
-TEST(StopAgreementTest, OneThatAgreedLongAgoDoesNotSpeakForTheOthers) {
+TEST(StopAgreementTest, APeerThatAgreedLongAgoDoesNotSpeakForTheOthers) {
   World world(3, RngKey(1));
   const auto run = [&](int ticks) {
     for (int i = 0; i < ticks; ++i) {
@@ -230,7 +230,7 @@ TEST(StopAgreementTest, OneThatAgreedLongAgoDoesNotSpeakForTheOthers) {
   EXPECT_FALSE(world.fleet->record().stop.committed);
 }
 
-TEST(StopAgreementTest, AFrozenServiceBelievesTheOthersAlive) {
+TEST(StopAgreementTest, AServiceThatWasFrozenTakesSilentPeersForAlive) {
   World world(3, RngKey(1));
   for (int i = 0; i < 10; ++i) {
     world.now += absl::Seconds(1);
@@ -248,14 +248,14 @@ TEST(StopAgreementTest, AFrozenServiceBelievesTheOthersAlive) {
   EXPECT_TRUE(world.committed);
 }
 
-TEST(StopAgreementTest, NoStopBeforeThereIsAView) {
+TEST(StopAgreementTest, AStopBeforeTheFirstViewIsRefused) {
   auto fleet = Fleet::Create({}, std::nullopt, kStart);
   ASSERT_TRUE(fleet.ok());
   EXPECT_EQ((*fleet)->RequestStop(kStart).status().code(),
             absl::StatusCode::kFailedPrecondition);
 }
 
-TEST(StopAgreementTest, AskingAgainGivesTheSameRound) {
+TEST(StopAgreementTest, AStopThatIsRequestedAgainKeepsItsRound) {
   World world(2, RngKey(1));
   const auto one = world.fleet->RequestStop(world.now);
   const auto two = world.fleet->RequestStop(world.now);
