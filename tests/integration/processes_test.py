@@ -297,7 +297,7 @@ class ProcessTest(unittest.TestCase):
         fleet.processes[1].send_signal(signal.SIGINT)
         self.assertEqual(fleet.wait(), [0, 0, 0])
 
-    def test_service_dies_and_comes_back_unnoticed(self):
+    def test_a_fleet_trains_on_while_its_service_is_down(self):
         fleet = self.fleet(rounds=20000)
         fleet.start()
         wait_for(lambda: fleet.round_of(1) > 50)
@@ -385,7 +385,7 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(again.wait(), [0, 0, 0, 0])
         self.assertEqual(again.state_hashes(), first.state_hashes())
 
-    def test_locked_fleet_trains_and_lets_only_its_own_in(self):
+    def test_a_fleet_with_certificates_trains_and_answers_only_its_own(self):
         fleet = self.fleet(rounds=300, locked=True)
         fleet.start()
         seen = fleet.status("--certs", fleet.certs_of("operator"))
@@ -408,7 +408,7 @@ class ProcessTest(unittest.TestCase):
         self.assertIn("libgrpc", libraries)
         self.assertNotIn("libtorch", libraries)
 
-    def test_a_twin_on_an_empty_disk_takes_over(self):
+    def test_a_second_process_with_a_peers_id_takes_over(self):
         fleet = self.fleet(rounds=100000)
         fleet.start()
         wait_for(lambda: fleet.round_of(1) > 50)
@@ -456,14 +456,14 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(stop.returncode, 0, stop.stderr)
         self.assertEqual(fleet.wait(1, 2), [0, 0])
 
-    def test_whom_a_peer_does_not_believe_is_told(self):
+    def test_a_peer_reports_connections_and_views_of_revoked_certificates(self):
         fleet = self.fleet(rounds=1000000, locked=True,
                            mixing='deadline: "100ms"')
         fleet.start()
         wait_for(lambda: fleet.round_of(1) > 50)
         # Their keys count as stolen, and only peer 1 has the list.
-        for whom in (["--id", "2"], ["--role", "topology"]):
-            fleet.certs("revoke", *whom, "--publish",
+        for holder in (["--id", "2"], ["--role", "topology"]):
+            fleet.certs("revoke", *holder, "--publish",
                         fleet.certs_of("peer-1"))
         wait_for(lambda: "connection_refused" in fleet.events(1))
         fleet.processes[3].kill()
@@ -474,7 +474,7 @@ class ProcessTest(unittest.TestCase):
         before = fleet.round_of(1)
         wait_for(lambda: fleet.round_of(1) > before + 5)
 
-    def test_strangers_at_a_peers_door_are_told_and_counted(self):
+    def test_connections_beyond_a_hosts_limit_are_reported_and_counted(self):
         fleet = self.fleet(rounds=1000000, peers=2)
         fleet.start()
         wait_for(lambda: fleet.round_of(1) > 20)
@@ -485,21 +485,21 @@ class ProcessTest(unittest.TestCase):
         def dial(times):
             return [socket.create_connection((address[0], int(address[1])))
                     for _ in range(times)]
-        strangers = dial(64 + 1)
+        dialled = dial(64 + 1)
         wait_for(lambda: fleet.told(1, "strangers_refused") == 1)
-        strangers += dial(15)
+        dialled += dial(15)
         wait_for(lambda: fleet.told(1, "strangers_refused") >= 10)
         before = fleet.round_of(1)
         wait_for(lambda: fleet.round_of(1) > before + 20)
         fleet.processes[1].send_signal(signal.SIGINT)
         self.assertEqual(fleet.wait(), [0, 0])
-        for stranger in strangers:
-            stranger.close()
+        for connection in dialled:
+            connection.close()
         # All 16 are counted, in three lines at most.
         self.assertEqual(fleet.told(1, "strangers_refused"), 16)
         self.assertLessEqual(fleet.events(1).count("strangers_refused"), 3)
 
-    def test_hellos_of_another_run_are_told_and_counted(self):
+    def test_hellos_of_another_run_are_reported_and_counted(self):
         fleet = self.fleet("one", rounds=1000000, peers=2)
         fleet.start()
         wait_for(lambda: fleet.round_of(1) > 20)
@@ -522,7 +522,7 @@ class ProcessTest(unittest.TestCase):
         before = fleet.round_of(1)
         wait_for(lambda: fleet.round_of(1) > before + 20)
 
-    def test_a_folder_of_certificates_that_will_not_do(self):
+    def test_an_unusable_folder_of_certificates_is_refused(self):
         fleet = self.fleet(peers=2, locked=True)
         base = [program("gossamer-peer"), "--topology", "127.0.0.1:1",
                 "--config", fleet.config]
@@ -726,7 +726,7 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(fleet.wait(), [0, 0])
         self.assertEqual(given(), may)
 
-    def test_a_signal_that_comes_twice_is_one(self):
+    def test_a_signal_that_comes_twice_at_once_counts_once(self):
         fleet = self.fleet(rounds=1000000, peers=4)
         fleet.start_service()
         fleet.start_peer(1, wrapper=[sys.executable, PREEMPTION, "--cloud",
@@ -811,7 +811,7 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(bad.returncode, 2)
         self.assertIn("--leave-within", bad.stderr)
 
-    def test_members_measure_the_ways_between_them(self):
+    def test_members_measure_the_links_between_them(self):
         fleet = self.fleet(rounds=1000000, peers=4)  # two pairs have no edge
         fleet.start()
         wait_for(lambda: fleet.round_of(1) > 20)
@@ -876,7 +876,7 @@ class ProcessTest(unittest.TestCase):
             self.assertIn("or set resources.device=cpu", last)
         self.assertFalse(os.path.exists(os.path.join(runs, "it")))
 
-    def test_auto_leaves_a_game_of_the_cpu_there_and_says_so(self):
+    def test_device_auto_keeps_a_cpu_game_on_the_cpu(self):
         fleet = self.fleet(peers=2, rounds=20)
         fleet.start("--set", "resources.device=auto")
         self.assertEqual(fleet.wait(), [0, 0])
@@ -884,7 +884,7 @@ class ProcessTest(unittest.TestCase):
             self.assertEqual(fleet.log(k).count(
                 "device: the CPU, since game quadratic is computed on the CPU"), 1)
 
-    def test_port_in_use(self):
+    def test_a_service_names_a_port_that_is_in_use(self):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             taken.listen()
@@ -895,14 +895,14 @@ class ProcessTest(unittest.TestCase):
         self.assertNotEqual(result.returncode, 0)
         self.assertIn(str(port), result.stderr)
 
-    def test_beyond_loopback_needs_insecure(self):
+    def test_a_service_address_beyond_loopback_needs_insecure(self):
         fleet = self.fleet()
         result = run(program("gossamer-peer"), "--topology", "10.1.2.3:7700",
                      "--config", fleet.config)
         self.assertEqual(result.returncode, 2)
         self.assertIn("--insecure", result.stderr)
 
-    def test_signals_before_there_is_a_fleet(self):
+    def test_a_signal_before_there_is_a_fleet_ends_a_peer(self):
         fleet = self.fleet()
         fleet.port = 1
         for k, sent in ((1, signal.SIGTERM), (2, signal.SIGINT)):
@@ -915,7 +915,7 @@ class ProcessTest(unittest.TestCase):
             self.assertEqual(fleet.wait(k), [0], fleet.report())
             self.assertLess(time.monotonic() - began, 10)
 
-    def test_service_that_is_not_there(self):
+    def test_a_peer_without_a_service_ends_and_names_its_address(self):
         fleet = self.fleet(mixing='liveness_limit: "2s"')
         fleet.port = 1
         fleet.start_peer(1)

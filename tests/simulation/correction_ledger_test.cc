@@ -36,7 +36,7 @@ TEST_F(CorrectionLedgerTest, OppositesAtBothEndsAreFine) {
   EXPECT_THAT(ledger_.Finish(), IsEmpty());
 }
 
-TEST_F(CorrectionLedgerTest, FindsTwiceUnequalAndMissing) {
+TEST_F(CorrectionLedgerTest, RepeatedUnequalAndMissingCorrectionsAreFound) {
   EXPECT_THAT(ledger_.Apply(one_, 256, 7), IsEmpty());
   EXPECT_THAT(ledger_.Apply(one_, 256, 7), HasSubstr("twice"));
   EXPECT_THAT(ledger_.Apply(two_, 256, 8), HasSubstr("not the opposite"));
@@ -53,7 +53,7 @@ TEST_F(CorrectionLedgerTest, ACrashExcusesItsIncarnation) {
   EXPECT_THAT(ledger_.Finish(), HasSubstr("never did"));
 }
 
-TEST_F(CorrectionLedgerTest, ACrashLosesTheLastOnesOnly) {
+TEST_F(CorrectionLedgerTest, ACrashExcusesOnlyTheLastCorrections) {
   for (const ExchangeId id : {256, 512, 768}) {
     EXPECT_THAT(ledger_.Apply(one_, id, 7), IsEmpty());
     if (id == 512) continue;
@@ -63,7 +63,7 @@ TEST_F(CorrectionLedgerTest, ACrashLosesTheLastOnesOnly) {
   EXPECT_THAT(ledger_.Finish(), HasSubstr("it applied later ones"));
 }
 
-TEST_F(CorrectionLedgerTest, WhoWasRemovedAndSaysWhatItLostIsExcused) {
+TEST_F(CorrectionLedgerTest, ARemovedPeerThatReportsItsLossIsExcused) {
   EXPECT_THAT(ledger_.Apply(two_, 256, 7), IsEmpty());
   const Event lost{{}, 2, "edge_lost", "peer 1 began anew"};
   ledger_.OnEvent(kTwo, lost);
@@ -74,7 +74,7 @@ TEST_F(CorrectionLedgerTest, WhoWasRemovedAndSaysWhatItLostIsExcused) {
   EXPECT_THAT(ledger_.Finish(), IsEmpty());
 }
 
-TEST_F(CorrectionLedgerTest, ARecordUndoesAndGoesOn) {
+TEST_F(CorrectionLedgerTest, ResumingFromARecordUndoesLaterCorrections) {
   // Peer 2 applies the second exchange after its cut; then both go on from it.
   for (const ExchangeId id : {256, 512}) {
     EXPECT_THAT(ledger_.Apply(one_, id, id), IsEmpty());
@@ -92,7 +92,7 @@ TEST_F(CorrectionLedgerTest, ARecordUndoesAndGoesOn) {
 
 // The second incarnation saves a record before it has applied the exchanges
 // that were pending in its own; so does the third.
-TEST_F(CorrectionLedgerTest, WhatIsPendingMayBePendingTwice) {
+TEST_F(CorrectionLedgerTest, AnExchangeMayBePendingInTwoIncarnations) {
   for (const ExchangeId id : {256, 512}) {
     EXPECT_THAT(ledger_.Apply(one_, id, id), IsEmpty());
     EXPECT_THAT(ledger_.Apply(two_, id, id), IsEmpty());

@@ -63,7 +63,7 @@ int Descend(int depth) {
   return depth < 0 ? 0 : Descend(depth + 1) + page[depth % 4096];
 }
 
-TEST_F(CrashNoteDeathTest, WhoAbortsSaysWhatItWasAtLast) {
+TEST_F(CrashNoteDeathTest, AThreadThatAbortsWritesItsLastWords) {
   EXPECT_EXIT(
       {
         CrashNote last;
@@ -74,7 +74,7 @@ TEST_F(CrashNoteDeathTest, WhoAbortsSaysWhatItWasAtLast) {
       KilledBySignal(SIGABRT), EndsWith("SIGABRT in seed 7\n  replay: it\n"));
 }
 
-TEST_F(CrashNoteDeathTest, OnlyTheThreadThatTheSignalCameToSpeaks) {
+TEST_F(CrashNoteDeathTest, OnlyTheThreadThatGotTheSignalWritesItsWords) {
   EXPECT_EXIT(
       {
         Bystander other("seed 8");
@@ -87,7 +87,7 @@ TEST_F(CrashNoteDeathTest, OnlyTheThreadThatTheSignalCameToSpeaks) {
 }
 
 // A fault dies of the fault, or of the sanitizer that catches it.
-TEST_F(CrashNoteDeathTest, SoDoesOneThatHasRunOutOfItsStack) {
+TEST_F(CrashNoteDeathTest, AThreadThatOverflowsItsStackWritesItsLastWords) {
   EXPECT_DEATH(
       {
         CrashNote last;
@@ -99,7 +99,7 @@ TEST_F(CrashNoteDeathTest, SoDoesOneThatHasRunOutOfItsStack) {
 
 // A timeout sends its signal to the process, and a thread without words gets
 // it.
-TEST_F(CrashNoteDeathTest, FromOutsideEveryThreadsWordsAreTold) {
+TEST_F(CrashNoteDeathTest, ASignalFromOutsideWritesTheWordsOfEveryThread) {
   EXPECT_EXIT(
       {
         Bystander one("seed 7");
@@ -129,7 +129,7 @@ TEST_F(CrashNoteDeathTest, WordsAreCutAndEndWithTheirThread) {
       KilledBySignal(SIGTERM), Not(HasSubstr("seed 9")));
 }
 
-TEST_F(CrashNoteDeathTest, WhatIsIgnoredStaysSo) {
+TEST_F(CrashNoteDeathTest, AnIgnoredSignalStaysIgnored) {
   EXPECT_EXIT(
       {
         std::signal(SIGINT, SIG_IGN);

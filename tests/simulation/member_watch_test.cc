@@ -72,7 +72,7 @@ TEST_F(MemberWatchTest, ARemovalNeedsAMissedLeaseAndASuspicion) {
 }
 
 // Three new incarnations that all have the checkpoint of round 9.
-TEST_F(MemberWatchTest, FindsABeginningThatForgetsWhatAllHave) {
+TEST_F(MemberWatchTest, AFleetThatIgnoresASharedCheckpointIsFound) {
   for (MemberRecord& m : record_.members) {
     m.boot_id += 10;
     m.in_view = false;
@@ -90,14 +90,14 @@ TEST_F(MemberWatchTest, FindsABeginningThatForgetsWhatAllHave) {
                         "round 9"));
 }
 
-TEST_F(MemberWatchTest, FindsOneThatNobodySuspects) {
+TEST_F(MemberWatchTest, ARemovalOfAMemberThatNobodySuspectsIsFound) {
   now_ += absl::Seconds(5);
   Beat(1);
   Beat(2);
   EXPECT_THAT(Remove(3), HasSubstr("too few of its neighbours"));
 }
 
-TEST_F(MemberWatchTest, FindsOneThatOneOfTwoNeighborsSuspects) {
+TEST_F(MemberWatchTest, ARemovalThatOnlyOneOfTwoNeighborsSupportsIsFound) {
   for (const MemberRecord& m : record_.members) {
     record_.view.members.push_back({.id = m.id, .address = "host"});
   }
@@ -112,7 +112,7 @@ TEST_F(MemberWatchTest, FindsOneThatOneOfTwoNeighborsSuspects) {
   }
 }
 
-TEST_F(MemberWatchTest, WhoDiesThreeTimesBeforeItTrainsMayBeRemoved) {
+TEST_F(MemberWatchTest, APeerThatDiesThreeTimesBeforeTrainingMayBeRemoved) {
   for (const uint64_t boot : {13, 23, 33}) {
     const FleetRecord before = record_;
     EXPECT_THAT(Remove(3), HasSubstr("renewed its lease")) << boot;
@@ -123,21 +123,21 @@ TEST_F(MemberWatchTest, WhoDiesThreeTimesBeforeItTrainsMayBeRemoved) {
   EXPECT_THAT(Remove(3), IsEmpty());
 }
 
-TEST_F(MemberWatchTest, FindsOneThatHasRenewedItsLease) {
+TEST_F(MemberWatchTest, ARemovalOfAMemberWithARenewedLeaseIsFound) {
   now_ += absl::Seconds(5);
   Beat(2, {3});
   Beat(3);
   EXPECT_THAT(Remove(3), HasSubstr("renewed its lease"));
 }
 
-TEST_F(MemberWatchTest, FindsAServiceThatHasJustBegun) {
+TEST_F(MemberWatchTest, ARemovalByAServiceThatHasJustStartedIsFound) {
   now_ += absl::Seconds(5);
   watch_.Started(record_, now_);
   Beat(2, {3});
   EXPECT_THAT(Remove(3), HasSubstr("not been up for a lease"));
 }
 
-TEST_F(MemberWatchTest, FindsOneThatEntersWithoutParameters) {
+TEST_F(MemberWatchTest, AMemberThatEntersWithoutParametersIsFound) {
   MemberRecord& m = record_.members[2];
   Register(3, 33, /*checkpoints=*/0);
   m = MemberOf(3, 33, false);
@@ -152,7 +152,7 @@ TEST_F(MemberWatchTest, FindsOneThatEntersWithoutParameters) {
 }
 
 // The last peer with parameters leaves, and the others begin anew.
-TEST_F(MemberWatchTest, AFleetThatIsLeftToNewLivesNeedsNone) {
+TEST_F(MemberWatchTest, AFleetOfOnlyNewProcessesNeedsNoParameters) {
   for (const uint64_t id : {1, 2}) {
     Register(id, 10 + id, /*checkpoints=*/0);
     record_.members[id - 1] = MemberOf(id, 10 + id, false);
@@ -164,7 +164,7 @@ TEST_F(MemberWatchTest, AFleetThatIsLeftToNewLivesNeedsNone) {
 }
 
 // No peer has parameters of a fleet that begins.
-TEST_F(MemberWatchTest, AFleetThatBeginsNeedsNone) {
+TEST_F(MemberWatchTest, AFleetThatBeginsNeedsNoParameters) {
   for (MemberRecord& m : record_.members) {
     Register(m.id.value, 10 + m.id.value, /*checkpoints=*/0);
     m.boot_id = 10 + m.id.value;

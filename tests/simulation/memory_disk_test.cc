@@ -41,7 +41,7 @@ TEST_F(MemoryDiskTest, APowerCutTakesBackNamesThatWereNotSynced) {
   EXPECT_TRUE(lost) << "what was not synced may have come through";
 }
 
-TEST_F(MemoryDiskTest, WhatIsSyncedStays) {
+TEST_F(MemoryDiskTest, SyncedFilesAndFoldersSurviveAPowerCut) {
   ASSERT_TRUE(files_.MakeFolder("a/b").ok());
   ASSERT_TRUE(files_.WriteText("a/b/x", "x").ok());
   ASSERT_TRUE(files_.SyncFolder("a/b").ok());
@@ -56,7 +56,7 @@ TEST_F(MemoryDiskTest, WhatIsSyncedStays) {
 
 // Removing a folder takes its pending changes along; a new folder of that name
 // does not get them.
-TEST_F(MemoryDiskTest, ARemovedFolderDoesNotHauntItsSuccessor) {
+TEST_F(MemoryDiskTest, ANewFolderGetsNoChangesOfARemovedOne) {
   ASSERT_TRUE(files_.MakeFolder("a/b").ok());
   ASSERT_TRUE(files_.WriteText("a/b/x", "old").ok());
   ASSERT_TRUE(files_.SyncFolder("a/b").ok());

@@ -100,7 +100,7 @@ TEST(OutageTest, AnHourWithoutTheServiceCostsNoRoundAndNoBit) {
   }
 }
 
-TEST(OutageTest, NorDoesAServiceThatHasLostItsDisk) {
+TEST(OutageTest, AServiceWithoutItsDiskCostsNoRoundAndNoBit) {
   constexpr auto kDeadline = DeadlinePolicy::Kind::kAdaptive;
   const Trained lost = Train(kDeadline, absl::Hours(1), /*loses_disk=*/true);
   const Trained served = Train(kDeadline, absl::ZeroDuration());
@@ -111,7 +111,7 @@ TEST(OutageTest, NorDoesAServiceThatHasLostItsDisk) {
 }
 
 // The centralized baseline admits no peer, and sends none back either.
-TEST(OutageTest, AFleetThatKeepsItsMembersGoesOnWithoutTheDisk) {
+TEST(OutageTest, ACentralizedFleetGoesOnWithoutTheServicesDisk) {
   simulation::Scenario s = Long(DeadlinePolicy::Kind::kNone);
   s.schedule = ScheduleSpec{};
   s.schedule.graph = "complete";
@@ -142,7 +142,7 @@ TEST(OutageTest, AFleetThatKeepsItsMembersGoesOnWithoutTheDisk) {
 }
 
 // The service cannot say how far the fleet is, but the neighbours do.
-TEST(OutageTest, WhoFreezesMeanwhileCatchesUp) {
+TEST(OutageTest, APeerThatFreezesDuringAnOutageCatchesUp) {
   ServicedFleet fleet(Long(DeadlinePolicy::Kind::kAdaptive));
   const std::set<PeerId> all = fleet.Everybody();
   ASSERT_TRUE(RunTo(fleet, 100));
@@ -157,7 +157,7 @@ TEST(OutageTest, WhoFreezesMeanwhileCatchesUp) {
 
 // The service dies after it has proposed a stop and before all have answered.
 // No peer begins that round, and one of them has to leave.
-TEST(OutageTest, WhoHasToGoDoesNotWaitForAStopThatNobodyCommits) {
+TEST(OutageTest, APeerThatLeavesDoesNotWaitForAnUncommittedStop) {
   for (const auto deadline :
        {DeadlinePolicy::Kind::kNone, DeadlinePolicy::Kind::kAdaptive}) {
     ServicedFleet fleet(Long(deadline));

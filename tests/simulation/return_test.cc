@@ -76,7 +76,7 @@ std::vector<std::vector<float>> Train(const Case& method, bool disturbed) {
 
 class ReturnTest : public testing::TestWithParam<Case> {};
 
-TEST_P(ReturnTest, EndsAtTheSolutionAllTheSame) {
+TEST_P(ReturnTest, AFleetWithARestartedPeerEndsAtTheSameSolution) {
   const auto quiet = Train(GetParam(), /*disturbed=*/false);
   const auto disturbed = Train(GetParam(), /*disturbed=*/true);
   for (size_t peer = 0; peer < quiet.size(); ++peer) {
@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 // The centralized baseline has one optimizer in as many copies and cannot wait
 // for a member's parameters.
-TEST(CentralizedReturnTest, WhoComesBackUnderWayIsToldSo) {
+TEST(CentralizedReturnTest, APeerThatRestartsDuringTheRunIsRefused) {
   Case method{.name = "cp-oadam",
               .codec = "dense-f32",
               .optimizer = {.name = "oadam", .learning_rate = 0.01},

@@ -138,7 +138,7 @@ TEST_P(CheckpointFaults, AKillBetweenAnyTwoCallsLosesNothing) {
   std::cout << calls << " calls\n";
 }
 
-TEST_P(CheckpointFaults, AnErrorOfAnyCallIsToldOrHarmless) {
+TEST_P(CheckpointFaults, AnErrorOfAnyCallIsReportedOrHarmless) {
   for (const int error : {EIO, EINTR}) {
     TryAll({.error = error}, [](CallOutcome outcome) {
       EXPECT_NE(outcome.rc, std::nullopt);  // any exit is fine, but no abort
@@ -146,7 +146,7 @@ TEST_P(CheckpointFaults, AnErrorOfAnyCallIsToldOrHarmless) {
   }
 }
 
-TEST_P(CheckpointFaults, WhatMakesABytePermanentNeverFailsUnheard) {
+TEST_P(CheckpointFaults, ASaveReportsEveryFailedWriteSyncAndRename) {
   for (const FileCall call : {FileCall::kWrite, FileCall::kSync,
                               FileCall::kRename, FileCall::kMakeFolder}) {
     if (call == FileCall::kMakeFolder && GetParam().before.empty()) continue;
@@ -181,7 +181,7 @@ INSTANTIATE_TEST_SUITE_P(Scenes, CheckpointFaults,
                          [](const auto& info) { return info.param.name; });
 
 // A disk that cannot be read is no reason to end, or to invent a state.
-TEST(CheckpointLoad, AnErrorOfAnyCallIsAnErrorOrAnOlderRound) {
+TEST(CheckpointLoad, AFailedCallGivesAnErrorOrAnOlderRound) {
   ASSERT_TRUE(CanTraceCalls()) << kNeeds;
   const TemporaryFolder folder;
   CheckpointStore store(folder.path(), 2);

@@ -233,7 +233,7 @@ TEST(CheckpointStore, ReplacesTheSameRound) {
   EXPECT_EQ(loaded, second);
 }
 
-TEST(CheckpointStore, ClearsWhatEarlierLivesLeft) {
+TEST(CheckpointStore, ASaveRemovesUnfinishedFoldersOfEarlierProcesses) {
   const TemporaryFolder folder;
   for (const std::string name : {"round-7.partial", "round-5.replaced"}) {
     std::filesystem::create_directories(folder.path() + "/" + name);
@@ -259,7 +259,7 @@ TEST(CheckpointStore, AFolderThatCannotBeReadIsNotAnEmptyOne) {
 }
 
 // A running fleet removes old checkpoints while a person lists them.
-TEST(CheckpointStore, WhatGoesWhileItIsLookedAtIsNotDamaged) {
+TEST(CheckpointStore, ACheckpointRemovedDuringAListingIsNotReportedAsDamaged) {
   const TemporaryFolder folder;
   FailingFiles files;
   CheckpointStore store(folder.path(), 3, files);
@@ -314,7 +314,7 @@ TEST(CheckpointStore, AManifestWithoutAChecksumIsTakenAsItIs) {
   EXPECT_TRUE(store.Load(3).ok());
 }
 
-TEST(CheckpointStore, PassesOverADamagedOne) {
+TEST(CheckpointStore, ADamagedCheckpointIsPassedOver) {
   const TemporaryFolder folder;
   CheckpointStore store(folder.path(), 3);
   SaveRounds(store, {1, 2, 3});
@@ -336,7 +336,7 @@ TEST(CheckpointStore, PassesOverADamagedOne) {
   EXPECT_THAT(store.Rounds(), ElementsAre(1));
 }
 
-TEST(CheckpointStore, SetsTheNewestOfAnUnsharedPastAside) {
+TEST(CheckpointStore, TheNewestCheckpointAfterTheSharedRoundIsSetAside) {
   const TemporaryFolder folder;
   CheckpointStore store(folder.path(), 9);
   SaveRounds(store, {1, 2, 3});
@@ -374,7 +374,7 @@ TEST(CheckpointStore, PutsBackWhatWasSetAside) {
 
 // A checkpoint of the same round is not replaced.  Peers would go on from one
 // of a later round instead.
-TEST(CheckpointStore, WhatWouldNotBeTheNewestIsNotPutBack) {
+TEST(CheckpointStore, ACheckpointIsPutBackOnlyAsTheNewest) {
   for (const uint64_t there : {3, 4}) {
     const TemporaryFolder folder;
     CheckpointStore store(folder.path(), 9);
@@ -390,7 +390,7 @@ TEST(CheckpointStore, WhatWouldNotBeTheNewestIsNotPutBack) {
   }
 }
 
-TEST(CheckpointStore, WhatIsDamagedIsNotPutBack) {
+TEST(CheckpointStore, ADamagedCheckpointIsNotPutBack) {
   const TemporaryFolder folder;
   CheckpointStore store(folder.path(), 9);
   SaveRounds(store, {1, 3});
@@ -405,7 +405,7 @@ TEST(CheckpointStore, WhatIsDamagedIsNotPutBack) {
 
 // If the disk fails meanwhile, an older checkpoint of that past must not be the
 // newest.
-TEST(CheckpointStore, TheNewestOfAnUnsharedPastGoesLast) {
+TEST(CheckpointStore, SettingAsideMovesTheNewestCheckpointLast) {
   bool failed = true;
   int at = 1;
   for (; failed; ++at) {
@@ -430,7 +430,7 @@ TEST(CheckpointStore, TheNewestOfAnUnsharedPastGoesLast) {
 // A kill while one of the same round was replaced leaves both.  The older one
 // must not be the newest once the other has been set aside, wherever that is
 // killed.
-TEST(CheckpointStore, WhatWasReplacedIsNotLeftBehindByWhatIsSetAside) {
+TEST(CheckpointStore, AReplacedCheckpointDoesNotOutliveItsSuccessor) {
   bool failed = true;
   int at = 1;
   for (; failed; ++at) {
@@ -468,7 +468,7 @@ TEST(CheckpointStore, WhatWasReplacedIsNotLeftBehindByWhatIsSetAside) {
 }
 
 // If the replaced checkpoint has no successor yet, it is the one that is kept.
-TEST(CheckpointStore, WhatWasBeingReplacedIsSetAside) {
+TEST(CheckpointStore, AReplacedCheckpointWithoutASuccessorIsSetAside) {
   const TemporaryFolder folder;
   const std::filesystem::path path = folder.path();
   CheckpointStore store(folder.path(), 9);
@@ -481,7 +481,7 @@ TEST(CheckpointStore, WhatWasBeingReplacedIsSetAside) {
 }
 
 // A read that fails once is no reason to delete: it may be the only copy.
-TEST(CheckpointStore, WhatCannotBeReadIsSetAsideNotRemoved) {
+TEST(CheckpointStore, ACheckpointThatCannotBeReadIsSetAsideNotRemoved) {
   for (const char* what : {"round-3/", "round-3/state", "round-3/manifest"}) {
     SCOPED_TRACE(what);
     const TemporaryFolder folder;
@@ -504,7 +504,7 @@ TEST(CheckpointStore, WhatCannotBeReadIsSetAsideNotRemoved) {
 
 // The later round belongs to a past that was given up, for example while it
 // could not be listed.  It must not look like the continuation.
-TEST(CheckpointStore, ALaterRoundIsNoContinuationOfWhatIsSaved) {
+TEST(CheckpointStore, SavingAnEarlierRoundSetsALaterOneAside) {
   const TemporaryFolder folder;
   CheckpointStore store(folder.path(), 9);
   SaveRounds(store, {1, 9, 5});
@@ -567,7 +567,7 @@ TEST_P(FaultLoop, ReplacingARoundNeverTouchesOthers) {
   }
 }
 
-TEST(CheckpointStore, AFullDiskKeepsFewer) {
+TEST(CheckpointStore, AFullDiskKeepsFewerCheckpoints) {
   const TemporaryFolder folder;
   FailingFiles files;
   files.room = 2;
@@ -580,7 +580,7 @@ TEST(CheckpointStore, AFullDiskKeepsFewer) {
   EXPECT_EQ(store.gone_for_room(), 2u);
 }
 
-TEST(CheckpointStore, AFullDiskLeavesTheLastWholeOne) {
+TEST(CheckpointStore, AFullDiskLeavesTheLastWholeCheckpoint) {
   const TemporaryFolder folder;
   FailingFiles files;
   files.room = 1;

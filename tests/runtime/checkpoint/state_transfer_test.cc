@@ -186,7 +186,7 @@ TEST_F(StateTransferTest, AveragesWhatThreeMembersGive) {
 }
 
 // The impossible state may come first or later.
-TEST_F(StateTransferTest, AStateThatCannotBeIsLeftOut) {
+TEST_F(StateTransferTest, AnImpossibleStateIsLeftOut) {
   check_ = [](const Checkpoint& state) {
     return state.floats.at("parameters")[0] == 1
                ? absl::DataLossError("cannot be")
@@ -253,7 +253,7 @@ TEST_F(StateTransferTest, GoesOnWithoutAMemberThatDiesOnTheWay) {
 
 // A chunk every 14 s comes just before the joiner would give up on a silent
 // member.
-TEST_F(StateTransferTest, OneThatOnlyTricklesIsGivenUp) {
+TEST_F(StateTransferTest, AMemberThatSendsTooSlowlyIsGivenUp) {
   Begin(3);
   spoil_ = [this, last = now_](Sent& sent) mutable {
     if (sent.from.value != 1 || sent.frame.body.size() == 0) return true;
@@ -273,7 +273,7 @@ TEST_F(StateTransferTest, OneThatOnlyTricklesIsGivenUp) {
 
 // A service that has just started knows of no member yet.  The words of one
 // member are not those of three.
-TEST_F(StateTransferTest, ThatNobodyIsKnownForAMomentIsNotTheEnd) {
+TEST_F(StateTransferTest, AnEmptyListOfDonorsDoesNotEndTheTransfer) {
   Begin(3);
   spoil_ = [](Sent& sent) { return sent.from.value != 2; };
   Run(10);
@@ -306,7 +306,7 @@ TEST_F(StateTransferTest, NarrowLinksHoldFewChunks) {
 }
 
 // The loop must answer others and keep a lease meanwhile.
-TEST_F(StateTransferTest, AStateIsVerifiedApartFromTheLoop) {
+TEST_F(StateTransferTest, AStateIsVerifiedOutsideTheEventLoop) {
   Begin(2);
   std::function<void()> work, done;
   compute_ = [&](std::function<void()> w, std::function<void()> d) {
@@ -333,7 +333,7 @@ TEST_F(StateTransferTest, AStateIsVerifiedApartFromTheLoop) {
   EXPECT_THAT(collector_->TakeFailures(), testing::IsEmpty());
 }
 
-TEST_F(StateTransferTest, OneThatGoesWhileAStateIsVerifiedHarmsNothing) {
+TEST_F(StateTransferTest, ACollectorDestroyedDuringVerificationIsHarmless) {
   Begin(1);
   std::function<void()> work, done;
   compute_ = [&](std::function<void()> w, std::function<void()> d) {
@@ -348,7 +348,7 @@ TEST_F(StateTransferTest, OneThatGoesWhileAStateIsVerifiedHarmsNothing) {
 }
 
 // A third of the limit has passed, but the state comes steadily.
-TEST_F(StateTransferTest, WhoWillBeDoneInTimeIsWaitedFor) {
+TEST_F(StateTransferTest, ASlowMemberThatWillFinishInTimeIsWaitedFor) {
   Begin(1, /*most=*/1 << 28, /*size=*/40'000'000);
   RunFar(absl::Milliseconds(5), 4.0 * 40'000'000 / 420);
   EXPECT_TRUE(collector_->done());
@@ -357,7 +357,7 @@ TEST_F(StateTransferTest, WhoWillBeDoneInTimeIsWaitedFor) {
 
 // Links as slow as that are the joiner's own, so it begins with the states that
 // it has.
-TEST_F(StateTransferTest, WhatHasBeenGivenWillDoAfterHalfTheLimit) {
+TEST_F(StateTransferTest, TheStatesReceivedByHalfTheLimitSuffice) {
   Begin(4, /*most=*/1 << 27, /*size=*/10'000'000);
   // 153 chunks of 256 KiB, of which two get through every two seconds: lost
   // chunks are asked for again that late.
@@ -403,8 +403,8 @@ TEST_F(StateTransferTest, NothingIsAllocatedForAnImpossibleSize) {
               testing::Contains(HasSubstr("cannot be")));
 }
 
-// Each offer begins anew, so a member that offers another state each time would
-// hold the joiner for ever.
+// Each offer starts the transfer again, so a member that offers another state
+// each time would hold the joiner for ever.
 TEST_F(StateTransferTest, AMemberThatOnlyOffersIsGivenUp) {
   Begin(2);
   Frame offer;
@@ -433,7 +433,7 @@ TEST_F(StateTransferTest, AMemberThatOnlyOffersIsGivenUp) {
 
 // A joiner that reads a chunk now and then would keep the snapshot for ever,
 // and all later joiners would begin with it.
-TEST_F(StateTransferTest, NoSnapshotIsOld) {
+TEST_F(StateTransferTest, AnOldSnapshotIsDroppedThoughAJoinerStillReadsIt) {
   Begin(1);
   Frame get;
   spoil_ = [&get](Sent& sent) {
@@ -457,7 +457,7 @@ TEST_F(StateTransferTest, NoSnapshotIsOld) {
   EXPECT_EQ(donor.held(), 0u);
 }
 
-TEST_F(StateTransferTest, StrangersGetNothingAndSnapshotsAreForgotten) {
+TEST_F(StateTransferTest, APeerThatIsNotAJoinerGetsNoState) {
   Begin(1);
   donors_.at(PeerId{1}).Serve({});
   Deliver();
@@ -473,7 +473,7 @@ TEST(SnapshotTest, AnotherShapeCannotBeAdded) {
 }
 
 // Any of the three may be the false one.
-TEST(SnapshotTest, OneOfThreeThatLiesMovesNothingBeyondTheOthers) {
+TEST(SnapshotTest, OneFalseStateOfThreeMovesNothingBeyondTheOtherTwo) {
   for (int liar = 0; liar < 3; ++liar) {
     for (const float lie : {1e30f, -3e38f, 2.5f}) {
       StateMiddle middle;
@@ -497,7 +497,7 @@ TEST(SnapshotTest, OneOfThreeThatLiesMovesNothingBeyondTheOthers) {
   }
 }
 
-TEST(SnapshotTest, ItsShapeIsNamesAndSizes) {
+TEST(SnapshotTest, TheShapeOfAStateIsItsNamesAndSizes) {
   const Checkpoint own = StateOf(1, 20);
   EXPECT_TRUE(CheckShape(StateOf(2, 20), own).ok());
   EXPECT_FALSE(CheckShape(StateOf(2, 21), own).ok());
@@ -513,7 +513,7 @@ TEST(SnapshotTest, ItsShapeIsNamesAndSizes) {
   EXPECT_FALSE(CheckShape(other, own).ok());
 }
 
-TEST(SnapshotTest, IsWhatItWasAndRefusesTheRest) {
+TEST(SnapshotTest, ASnapshotIsRestoredExactlyOrRefused) {
   const Checkpoint state = StateOf(3, 10);
   std::vector<std::byte> bytes = EncodeSnapshot(state);
   const auto read = DecodeSnapshot(bytes);

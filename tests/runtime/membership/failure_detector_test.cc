@@ -38,7 +38,7 @@ class FailureDetectorTest : public testing::Test {
   std::vector<Question> questions_;  // asked at the last tick
 };
 
-TEST_F(FailureDetectorTest, ProbesWhoIsSilentThenSuspects) {
+TEST_F(FailureDetectorTest, ASilentPeerIsProbedAndThenSuspected) {
   EXPECT_THAT(Run(0.5), IsEmpty());
   EXPECT_THAT(Run(0.5), ElementsAre(kA));
   EXPECT_THAT(detector_.suspected(), IsEmpty());
@@ -51,7 +51,7 @@ TEST_F(FailureDetectorTest, ProbesWhoIsSilentThenSuspects) {
   EXPECT_THAT(detector_.suspected(), IsEmpty());
 }
 
-TEST_F(FailureDetectorTest, AsksOthersAboutWhoIsSilent) {
+TEST_F(FailureDetectorTest, OtherPeersAreAskedAboutASilentOne) {
   Run(1);
   EXPECT_THAT(questions_, IsEmpty());
   Run(0.25);
@@ -73,7 +73,7 @@ TEST_F(FailureDetectorTest, WitnessesTakeTurns) {
 }
 
 // A member that falsely vouches for a dead peer gains it one suspicion time.
-TEST_F(FailureDetectorTest, WhoIsVouchedForIsBorneOnceMore) {
+TEST_F(FailureDetectorTest, APeerThatOthersVouchForGainsOneSuspicionTime) {
   for (int vouched = 0; vouched < 14; ++vouched) {
     Run(0.25);
     EXPECT_THAT(detector_.suspected(), IsEmpty()) << vouched;
@@ -105,7 +105,7 @@ TEST_F(FailureDetectorTest, APeerThatWasSuspectedForNothingGetsMoreTime) {
   EXPECT_THAT(detector_.suspected(), ElementsAre(kA));
 }
 
-TEST_F(FailureDetectorTest, WhoWasItselfAwayAccusesNobodyAtOnce) {
+TEST_F(FailureDetectorTest, APeerThatWasFrozenSuspectsNobodyAtOnce) {
   Run(1);
   now_ += absl::Seconds(60);  // the peer is frozen
   detector_.Tick(now_);
@@ -117,7 +117,7 @@ TEST_F(FailureDetectorTest, WhoWasItselfAwayAccusesNobodyAtOnce) {
   EXPECT_THAT(detector_.suspected(), ElementsAre(kA));
 }
 
-TEST_F(FailureDetectorTest, PatienceIsBoundedAndComesBack) {
+TEST_F(FailureDetectorTest, PatienceIsBoundedAndReturnsToNormal) {
   for (int i = 0; i < 100; ++i) {
     now_ += absl::Seconds(1);
     detector_.Tick(now_);
@@ -127,7 +127,7 @@ TEST_F(FailureDetectorTest, PatienceIsBoundedAndComesBack) {
   EXPECT_EQ(detector_.patience(), 1);
 }
 
-TEST_F(FailureDetectorTest, ForgetsWhoIsNotWatched) {
+TEST_F(FailureDetectorTest, APeerThatIsNoLongerWatchedIsForgotten) {
   Run(10);
   EXPECT_THAT(detector_.suspected(), ElementsAre(kA));
   detector_.Watch({kB}, now_);

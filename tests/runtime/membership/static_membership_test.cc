@@ -86,7 +86,7 @@ TEST(StaticMembershipTest, EveryObserverIsToldUntilItsOwnerRemovesIt) {
   EXPECT_EQ(told.find('b', 2), std::string::npos);
 }
 
-TEST(StaticMembershipTest, WhoeverHasBegunTheProposedRoundGetsALaterOne) {
+TEST(StaticMembershipTest, TheStopMovesLaterIfAPeerHasBegunItsRound) {
   VirtualLoop loop;
   StaticFleet fleet(ViewOf(2), 5);
   const auto one = fleet.Join({1}, &loop);
@@ -102,7 +102,7 @@ TEST(StaticMembershipTest, WhoeverHasBegunTheProposedRoundGetsALaterOne) {
   EXPECT_TRUE(one->stop().committed);
 }
 
-TEST(StaticMembershipTest, WhoHasLeftIsNotWaitedForNorNotified) {
+TEST(StaticMembershipTest, AMemberThatLeftIsNeitherWaitedForNorNotified) {
   VirtualLoop loop;
   StaticFleet fleet(ViewOf(2), 5);
   auto one = fleet.Join({1}, &loop);

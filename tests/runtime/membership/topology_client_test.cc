@@ -186,7 +186,7 @@ TEST(TopologyClientTest, PeersGetTheirViewAndTheFleetsRound) {
 }
 
 // The proxy that the environment names does not exist.
-TEST(TopologyClientTest, AProxyForTheWebIsNotAskedForTheService) {
+TEST(TopologyClientTest, AWebProxyIsNotUsedToReachTheService) {
   TemporaryFolder folder;
   Service service(folder.path() + "/fleet.sqlite", 1);
   ASSERT_EQ(setenv("http_proxy", "http://127.0.0.1:1", /*overwrite=*/1), 0);
@@ -197,7 +197,7 @@ TEST(TopologyClientTest, AProxyForTheWebIsNotAskedForTheService) {
 
 // The member loses its state as in a crash that lost the disk, but in one
 // process; status reports it.
-TEST(TopologyClientTest, AMemberThatBeginsAnewGetsDonorsAndAView) {
+TEST(TopologyClientTest, AMemberThatLostItsStateGetsDonorsAndAView) {
   TemporaryFolder folder;
   Service service(folder.path() + "/fleet.sqlite", 2);
   Peer unknown("127.0.0.1:1", 1, 10);  // no service answers there
@@ -223,7 +223,7 @@ TEST(TopologyClientTest, AMemberThatBeginsAnewGetsDonorsAndAView) {
   EXPECT_EQ(StatusOf(service).peers(0).spoilt(), 1u);
 }
 
-TEST(TopologyClientTest, TheServiceKnowsWhatAPeerHasTold) {
+TEST(TopologyClientTest, TheServiceCountsTheEventsThatAPeerReports) {
   TemporaryFolder folder;
   Service service(folder.path() + "/fleet.sqlite", 2);
   Peer one(service.address(), 1, 11);
@@ -244,7 +244,7 @@ TEST(TopologyClientTest, TheServiceKnowsWhatAPeerHasTold) {
   EXPECT_TRUE(status.peers(0).events().empty());
 }
 
-TEST(TopologyClientTest, AViewThatIsNotBelievedIsNotTaken) {
+TEST(TopologyClientTest, AViewThatFailsItsCheckIsNotTaken) {
   TemporaryFolder folder;
   Service service(folder.path() + "/fleet.sqlite", 1);
   std::atomic<int> checked = 0;
@@ -296,7 +296,7 @@ TEST(TopologyClientTest, AnswersAreBoundedByTheFleetsSize) {
       FleetClient(talkative.address()).GetStatus("run", kPatience).ok());
 }
 
-TEST(TopologyClientTest, AServiceThatAnswersWithABombIsNotHeard) {
+TEST(TopologyClientTest, AGzipBombFromAServiceIsRefused) {
   const HostileServer hostile;
   RealLoop loop;
   auto calls =
@@ -417,7 +417,7 @@ TEST(TopologyClientTest, FinishDoesNotWaitForAServiceThatIsGone) {
 }
 
 // The fleet has ended, and its service is that of another one by now.
-TEST(TopologyClientTest, WhoHasTrainedToTheEndIsNotRefused) {
+TEST(TopologyClientTest, APeerThatTrainedToTheEndIsNotRefused) {
   TemporaryFolder folder;
   std::optional<Service> service(std::in_place, folder.path() + "/a.sqlite", 1);
   const int port = service->port();
@@ -448,7 +448,7 @@ TEST(TopologyClientTest, ARefusedPeerLearnsWhy) {
   });
 }
 
-TEST(TopologyClientTest, AnOldLifeIsToldThatItWasReplaced) {
+TEST(TopologyClientTest, AnOldProcessIsToldThatItWasReplaced) {
   TemporaryFolder folder;
   Service service(folder.path() + "/fleet.sqlite", 1);
   Peer old_life(service.address(), 1, 11);
@@ -527,7 +527,7 @@ TEST(TopologyClientTest, AServiceThatHasLostItsStateIsHandedTheView) {
   EXPECT_TRUE(third.Wait([](const Peer& p) { return p.donors_ > 0; }));
 }
 
-TEST(TopologyClientTest, TheViewOfTenThousandIsHandedBack) {
+TEST(TopologyClientTest, AServiceTakesBackAViewOfTenThousandMembers) {
   constexpr int kMany = 10'000;
   TemporaryFolder folder;
   Service service(folder.path() + "/empty.sqlite", kMany);
@@ -568,7 +568,7 @@ TEST(TopologyClientTest, TheViewOfTenThousandIsHandedBack) {
 
 // If it counted as a training peer, its first random parameters would enter the
 // mean: no view would send it to its checkpoint again.
-TEST(TopologyClientTest, WhoStillReadsItsCheckpointIsSentToItAgain) {
+TEST(TopologyClientTest, APeerStillReadingItsCheckpointIsSentToItAgain) {
   for (const bool other_trains : {false, true}) {
     SCOPED_TRACE(other_trains);
     TemporaryFolder folder;
@@ -711,7 +711,7 @@ TEST_F(LastViewTest, IsOfNoUseWithoutACheckpoint) {
 
 // The service waits for what it chooses the overlap by.  A round without an
 // exchange repeats the number of those that have been measured.
-TEST_F(LastViewTest, WhatAChoiceTakesHastensOneHeartbeat) {
+TEST_F(LastViewTest, EnoughExchangesToChooseTheOverlapHastenOneHeartbeat) {
   Begin({40});
   shared_.RunFor(absl::Seconds(14));
   client_->GoOnByLastView();

@@ -16,7 +16,7 @@ using ::testing::Not;
 
 constexpr PeerId kMember{2};
 
-TEST(ConnectionProblemsTest, AFloodIsNoFloodOfLines) {
+TEST(ConnectionProblemsTest, ManyRefusedConnectionsMakeFewLines) {
   ConnectionProblems problems;
   absl::Time now = absl::UnixEpoch();
   const absl::Status why = absl::FailedPreconditionError("another run");
@@ -34,7 +34,7 @@ TEST(ConnectionProblemsTest, AFloodIsNoFloodOfLines) {
   EXPECT_THAT(problems.LineOf({7}, false, why, now), HasSubstr("1001 so far"));
 }
 
-TEST(ConnectionProblemsTest, WhatTheOtherEndSaysIsOneShortLine) {
+TEST(ConnectionProblemsTest, AMessageFromTheOtherEndBecomesOneShortLine) {
   ConnectionProblems problems;
   const std::string line = problems.LineOf(
       {}, false, absl::UnknownError("a\nb\x1b[2J" + std::string(50'000, 'c')),
@@ -44,7 +44,7 @@ TEST(ConnectionProblemsTest, WhatTheOtherEndSaysIsOneShortLine) {
   EXPECT_LT(line.size(), 1200u);
 }
 
-TEST(ConnectionProblemsTest, RefusalsAreToldFromWhatPasses) {
+TEST(ConnectionProblemsTest, RefusalsAreDistinguishedFromPassingProblems) {
   const auto refusal = [](PeerId peer, const absl::Status& why) {
     return ConnectionProblems::IsRefusal(peer, why);
   };

@@ -41,7 +41,7 @@ TEST(DeadlineTest, FixedIsFixedIfItCanBeKept) {
 
 // A round that waits for a silent neighbour makes the silence longer, which
 // must not make the deadline longer.
-TEST(DeadlineTest, FixedDoesNotGrowWithWhatNeverArrives) {
+TEST(DeadlineTest, AFixedDeadlineDoesNotGrowWithMissingPayloads) {
   DeadlineEstimator e({DeadlinePolicy::Kind::kFixed, kRound});
   Record(e, 20, absl::Milliseconds(12));
   for (int i = 0; i < 100; ++i) e.RecordMissing(absl::Seconds(20));
@@ -75,7 +75,7 @@ TEST(DeadlineTest, FirstExchangesOfAnEdgeHaveFourTimesWhatOthersNeed) {
 
 // A longer transfer is late only once, not eight times, and one long silence
 // teaches no patience.
-TEST(DeadlineTest, FirstExchangesTeach) {
+TEST(DeadlineTest, AnEdgeLearnsFromItsFirstExchanges) {
   DeadlineEstimator peer = Adaptive(), e = Adaptive();
   Record(peer, 32, absl::Milliseconds(5));
   EXPECT_EQ(e.Limit(kRound, peer), absl::Milliseconds(200));
@@ -105,7 +105,7 @@ TEST(DeadlineTest, FollowsSpreadAndForgets) {
   EXPECT_EQ(Limit(e, kRound), absl::Milliseconds(55));
 }
 
-TEST(DeadlineTest, IsBoundedAboveBesideTheTransfer) {
+TEST(DeadlineTest, TheTimeBeyondTheTransferIsBounded) {
   DeadlineEstimator e = Adaptive();
   for (int i = 0; i < 32; ++i) e.Record(absl::Seconds(1 + i));
   EXPECT_EQ(Limit(e, kRound), absl::Seconds(2));
@@ -114,7 +114,7 @@ TEST(DeadlineTest, IsBoundedAboveBesideTheTransfer) {
 
 // An edge that needs far more than the other edges and this peer itself does
 // not get it.
-TEST(DeadlineTest, WhoNeedsFourTimesWhatOthersNeedIsNotWaitedFor) {
+TEST(DeadlineTest, AnEdgeGetsAtMostFourTimesWhatOthersNeed) {
   DeadlineEstimator e = Adaptive();
   Record(e, 20, absl::Milliseconds(400));
   EXPECT_EQ(Limit(e, kRound), absl::Milliseconds(425));
@@ -125,7 +125,7 @@ TEST(DeadlineTest, WhoNeedsFourTimesWhatOthersNeedIsNotWaitedFor) {
 
 // The missing neighbours are behind a cut or do not run, so the time for which
 // they have been missing is no transfer.
-TEST(DeadlineTest, WhatNeverArrivesRaisesItNoFurtherThanItsBound) {
+TEST(DeadlineTest, MissingPayloadsRaiseADeadlineOnlyUpToItsBound) {
   DeadlineEstimator e = Adaptive();
   Record(e, 20, absl::Milliseconds(30));
   for (int i = 0; i < 100; ++i) e.RecordMissing(absl::Seconds(20 + i));

@@ -68,7 +68,7 @@ TEST(FrameLimitsTest, EveryGradientFits) {
   }
 }
 
-TEST(FrameLimitsTest, WhatDoesNotGrowWithTheModelFits) {
+TEST(FrameLimitsTest, FramesOfAFixedSizeFitForAnyModel) {
   const size_t most = FrameLimitsOf(0, 2).body;
   EXPECT_LE(kStateChunkBytes, most);
   VirtualLoop network;
@@ -94,7 +94,7 @@ TEST(FrameLimitsTest, WhatDoesNotGrowWithTheModelFits) {
 }
 
 // A peer of a small model cannot be made to hold what one of a large model may.
-TEST(FrameLimitsTest, TheyFollowTheModel) {
+TEST(FrameLimitsTest, TheLimitsGrowWithTheModel) {
   const FrameLimits small = FrameLimitsOf(10'000, 4);
   EXPECT_LT(small.body, size_t{5} << 20);
   EXPECT_LT(small.queued, size_t{80} << 20);

@@ -25,7 +25,7 @@ ExchangeId FirstLetPass(PayloadTurns& turns, ExchangeId id) {
   return 0;
 }
 
-TEST(PayloadTurnsTest, OnlyPayloadsOfBothThatMetSkipsCount) {
+TEST(PayloadTurnsTest, ATurnPassesOnceIfPayloadsOfBothEndsMetSkips) {
   PayloadTurns turns(/*upper=*/true);
   EXPECT_EQ(FirstLetPass(turns, 1), 0u);
   Exchange(turns, 1, true, false);
@@ -38,7 +38,7 @@ TEST(PayloadTurnsTest, OnlyPayloadsOfBothThatMetSkipsCount) {
   EXPECT_EQ(FirstLetPass(turns, 70), 0u) << "once";
 }
 
-TEST(PayloadTurnsTest, WhatWasUnderWayTellsOfTheTurnsBefore) {
+TEST(PayloadTurnsTest, ExchangesBeforeAPassedTurnDoNotCountAfterIt) {
   PayloadTurns turns(/*upper=*/true);
   Exchange(turns, 1, true, false);
   Exchange(turns, 2, false, true);
@@ -52,7 +52,7 @@ TEST(PayloadTurnsTest, WhatWasUnderWayTellsOfTheTurnsBefore) {
   EXPECT_NE(FirstLetPass(turns, passed + 3), 0u);
 }
 
-TEST(PayloadTurnsTest, OneEndAloneMoves) {
+TEST(PayloadTurnsTest, OnlyTheUpperEndLetsTurnsPass) {
   PayloadTurns turns(/*upper=*/false);
   Exchange(turns, 1, true, false);
   Exchange(turns, 2, false, true);

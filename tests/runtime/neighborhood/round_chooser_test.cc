@@ -84,14 +84,14 @@ TEST(RoundChooserTest, FollowsANeighbourThatIsEquallyFarAhead) {
   EXPECT_EQ(FirstJump(3, 0), 0u) << "so far apart neighbours may be";
 }
 
-TEST(RoundChooserTest, DoesNotFollowOneThatRunsAway) {
+TEST(RoundChooserTest, ANeighbourThatRunsAwayIsNotFollowed) {
   EXPECT_EQ(FirstJump(8, 1), 0u);
   EXPECT_EQ(FirstJump(8, 4), 0u);
 }
 
 // The lead is smaller than that, or is a part of a round, which shows as a lead
 // of 0.  Peers in step do not miss payloads.
-TEST(RoundChooserTest, FollowsWhoseRoundsItMisses) {
+TEST(RoundChooserTest, ANeighbourWhosePayloadsItMissesIsFollowed) {
   for (const uint64_t lead : {1, 2, 3}) {
     EXPECT_EQ(FirstJump(lead, 0), 0u);
     EXPECT_EQ(FirstJump(lead, 0, /*missing=*/true), 101u + 16);
@@ -117,7 +117,7 @@ TEST(RoundChooserTest, RandomPartnersMayBeAFewRoundsAhead) {
 }
 
 // A peer that joins at a later round waits like that.
-TEST(RoundChooserTest, DoesNotFollowOneThatWaits) {
+TEST(RoundChooserTest, ANeighbourThatWaitsAtALaterRoundIsNotFollowed) {
   RoundChooser chooser;
   for (uint64_t round = 100; round < 200; ++round) {
     ASSERT_EQ(
@@ -127,7 +127,7 @@ TEST(RoundChooserTest, DoesNotFollowOneThatWaits) {
 }
 
 // A lead that was large some time ago is not steady.
-TEST(RoundChooserTest, SixteenRoundsAreInARow) {
+TEST(RoundChooserTest, ALeadCountsAfterSixteenRoundsInARow) {
   RoundChooser chooser;
   for (uint64_t round = 100; round < 300; ++round) {
     const uint64_t lead = round % 10 == 0 ? 1 : 8;
@@ -160,7 +160,7 @@ TEST(RoundChooserTest, GoesWhereTwoPeersAreAndANeighbourIsSeen) {
 
 // A false number costs nothing to send: neither of two neighbours nor of four
 // may one take the others to the end of the run.
-TEST(RoundChooserTest, DoesNotFollowOneThatSaysToBeFarAhead) {
+TEST(RoundChooserTest, ASinglePeerFarAheadIsNotFollowed) {
   for (const size_t honest : {1, 3}) {
     RoundChooser chooser;
     for (uint64_t round = 100; round < 1000; ++round) {
@@ -176,7 +176,7 @@ TEST(RoundChooserTest, DoesNotFollowOneThatSaysToBeFarAhead) {
 }
 
 // The other peer of a fleet of two may have trained alone for so long.
-TEST(RoundChooserTest, OfTwoTheOneFollowsTheOther) {
+TEST(RoundChooserTest, InAFleetOfTwoAPeerFollowsTheOther) {
   RoundChooser chooser;
   EXPECT_EQ(chooser.Next(100, kOverlap, {.heard = {900'100}, .pair = true}),
             900'100u);
@@ -185,7 +185,7 @@ TEST(RoundChooserTest, OfTwoTheOneFollowsTheOther) {
 // A peer that knows the rule can lead by as much as is believed at once, or
 // wait and lead by more.  The others' reports then follow the round to which it
 // has led this peer.
-TEST(RoundChooserTest, OneThatLeadsIsAsIfItWereThatMuchFaster) {
+TEST(RoundChooserTest, ALeadingNeighbourSpeedsAPeerUpByABoundedFactor) {
   for (const uint64_t patience : {1, 2, 10, 50}) {
     RoundChooser chooser;
     uint64_t round = 100, second = 100;

@@ -81,12 +81,12 @@ double AfterTraining(SimFleetOptions o) {
   return DistanceToSolution(fleet);
 }
 
-TEST(ClippingTest, OneLiarLosesAFleetThatDoesNotClip) {
+TEST(ClippingTest, OneLyingPeerRuinsAFleetThatDoesNotClip) {
   EXPECT_LT(AfterTraining(Fleet(0, false)), 0.05);
   EXPECT_GT(AfterTraining(Fleet(0, true)), 1e4);
 }
 
-TEST(ClippingTest, WhoClipsConvergesBesideALiar) {
+TEST(ClippingTest, AFleetThatClipsConvergesDespiteALyingPeer) {
   for (const char* graph : {"complete", "random-regular", "permuted-ring"}) {
     for (const char* codec : {"innov-int4", "diff-int8", "dense-f32"}) {
       SCOPED_TRACE(std::string(graph) + " " + codec);
@@ -100,7 +100,7 @@ TEST(ClippingTest, WhoClipsConvergesBesideALiar) {
 }
 
 // Events name the liar, and metrics have its distance.
-TEST(ClippingTest, TellsWhoIsFarAway) {
+TEST(ClippingTest, EventsNameAPeerWhoseParametersAreFarAway) {
   SimFleet fleet(Fleet(0.02, true));
   ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
   const RoundMetrics& last = fleet.peer(0).last_metrics();
@@ -116,7 +116,7 @@ TEST(ClippingTest, TellsWhoIsFarAway) {
 }
 
 // A radius that no difference exceeds changes no bit, and is measured.
-TEST(ClippingTest, WhatIsShortEnoughStaysAsItIs) {
+TEST(ClippingTest, ADifferenceWithinTheRadiusIsNotChanged) {
   SimFleetOptions o = Fleet(0, false);
   SimFleet plain(o);
   ASSERT_TRUE(plain.Run());

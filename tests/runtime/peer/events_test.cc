@@ -52,7 +52,7 @@ bool RunUntilTold(SimFleet& fleet, int rank, EventKind kind, int times = 1) {
       absl::Minutes(1));
 }
 
-TEST(EventsTest, ALostConnectionIsToldAtBothEndsAndCostsNothing) {
+TEST(EventsTest, ALostConnectionIsReportedAtBothEndsAndCostsNothing) {
   SimFleet whole(QuadraticFleet());
   ASSERT_TRUE(whole.Run());
   SimFleet fleet(QuadraticFleet());
@@ -69,7 +69,7 @@ TEST(EventsTest, ALostConnectionIsToldAtBothEndsAndCostsNothing) {
 }
 
 // Its bytes change nothing; after the fifth time its frames are dropped.
-TEST(EventsTest, WhoBreaksTheProtocolIsRefusedFiveTimesAndClosed) {
+TEST(EventsTest, AnEdgeIsClosedAfterFiveRefusedMessages) {
   SimFleetOptions o = QuadraticFleet(4, 400);
   o.peer.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
   SimFleet fleet(o);
@@ -100,7 +100,7 @@ TEST(EventsTest, WhoBreaksTheProtocolIsRefusedFiveTimesAndClosed) {
 
 // A peer that was restarted meanwhile mixes again after a minute.  An unchanged
 // peer is closed again at once, for two minutes.
-TEST(EventsTest, WhoWasClosedIsHeardAgainAfterAMinute) {
+TEST(EventsTest, AClosedEdgeIsHeardAgainAfterAMinute) {
   SimFleetOptions o = QuadraticFleet(4, 30000);
   o.peer.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
   SimFleet fleet(o);
@@ -133,7 +133,7 @@ TEST(EventsTest, WhoWasClosedIsHeardAgainAfterAMinute) {
   ExpectFinite(fleet);
 }
 
-TEST(EventsTest, AMessageOfNoAllReduceIsRefused) {
+TEST(EventsTest, AnInvalidAllReduceMessageIsRefused) {
   SimFleetOptions o = QuadraticFleet();
   o.peer.averaging = Averaging::kGradients;
   o.peer.all_reduce = "ring";
@@ -152,7 +152,7 @@ TEST(EventsTest, AMessageOfNoAllReduceIsRefused) {
 }
 
 // A peer of no all-reduce may not fill a log either.
-TEST(EventsTest, MessagesOfNoAllReduceAreToldOnceInAWhile) {
+TEST(EventsTest, UnexpectedAllReduceMessagesAreReportedOnceInAWhile) {
   SimFleetOptions o = QuadraticFleet(4, 4000);
   SimFleet fleet(o);
   fleet.Start();
@@ -175,7 +175,7 @@ TEST(EventsTest, MessagesOfNoAllReduceAreToldOnceInAWhile) {
   EXPECT_LE(fleet.recorder(1).Count("collective_refused"), 3);
 }
 
-TEST(EventsTest, AConnectionThatFlapsIsToldOnceInAWhile) {
+TEST(EventsTest, AConnectionThatFlapsIsReportedOnceInAWhile) {
   SimFleet fleet(QuadraticFleet(4, 4000));
   fleet.Start();
   for (int i = 0; i < 150; ++i) {
@@ -246,7 +246,7 @@ class EdgeEventsTest : public testing::Test {
 
 // Notices of refusals become a few lines, whatever they say and however often
 // they come.
-TEST_F(EdgeEventsTest, NoticesAreFewLinesAndMoveNothing) {
+TEST_F(EdgeEventsTest, NoticesOfRefusalsMakeFewLinesAndChangeNothing) {
   Begin(one_, 1, 1);
   Begin(two_, 2, 2);
   loop_.RunFor(absl::Seconds(1));
@@ -266,7 +266,7 @@ TEST_F(EdgeEventsTest, NoticesAreFewLinesAndMoveNothing) {
 }
 
 // Another model stays another model, so one refusal is enough.
-TEST_F(EdgeEventsTest, AnotherModelIsClosedAtOnce) {
+TEST_F(EdgeEventsTest, AnEdgeToAnotherModelIsClosedAtOnce) {
   Begin(one_, 1, 1, /*layout=*/1);
   Begin(two_, 2, 2, /*layout=*/2);
   loop_.RunFor(absl::Minutes(1));
@@ -277,7 +277,7 @@ TEST_F(EdgeEventsTest, AnotherModelIsClosedAtOnce) {
 }
 
 // The connection was opened for another purpose, and its hello was kept.
-TEST_F(EdgeEventsTest, AKeptHelloOfAnotherModelIsClosedAtOnce) {
+TEST_F(EdgeEventsTest, AKeptHelloOfAnotherModelClosesTheEdgeAtOnce) {
   Make(one_, 1, 1, /*layout=*/1);
   one_->transport->Connect({2}, "");
   Begin(two_, 2, 2, /*layout=*/2);
@@ -293,7 +293,7 @@ TEST_F(EdgeEventsTest, AKeptHelloOfAnotherModelIsClosedAtOnce) {
 
 // The sum that the edge had added to duals has been given back, so neither a
 // record nor a later view goes on with it.
-TEST_F(EdgeEventsTest, AnEdgeThatIsOverIsNotGoneOnWith) {
+TEST_F(EdgeEventsTest, AnEndedEdgeIsNotContinued) {
   Begin(one_, 1, 1);
   Begin(two_, 2, 2);
   loop_.RunFor(absl::Seconds(1));
@@ -319,7 +319,7 @@ TEST_F(EdgeEventsTest, AnEdgeThatIsOverIsNotGoneOnWith) {
   EXPECT_EQ(n.edge({2})->corrections(), 1u);
 }
 
-TEST_F(EdgeEventsTest, CorrectionsThatALifeTookAlongAreTold) {
+TEST_F(EdgeEventsTest, CorrectionsLostWithARestartedPeerAreReported) {
   Begin(one_, 1, 1);
   Begin(two_, 2, 2);
   loop_.RunFor(absl::Seconds(1));
@@ -337,7 +337,7 @@ TEST_F(EdgeEventsTest, CorrectionsThatALifeTookAlongAreTold) {
               AllOf(HasSubstr("peer 2 began anew"), HasSubstr("round 1 ")));
 }
 
-TEST(EventsTest, CheckpointsAreToldAndGoneOnFrom) {
+TEST(EventsTest, CheckpointsAreReportedAndResumedFrom) {
   const TemporaryFolder folder;
   SimFleetOptions o = QuadraticFleet(4, 40);
   o.checkpoints = folder.path();
@@ -370,7 +370,7 @@ TEST(EventsTest, ACheckpointThatNobodySharesIsSetAside) {
       std::filesystem::exists(folder.path() + "/peer-0/set-aside-round-41"));
 }
 
-TEST(EventsTest, ADamagedCheckpointIsToldOf) {
+TEST(EventsTest, ADamagedCheckpointIsReported) {
   const TemporaryFolder folder;
   SimFleetOptions o = QuadraticFleet(4, 40);
   o.checkpoints = folder.path();
@@ -452,7 +452,7 @@ class MemoryDisks {
   std::vector<std::unique_ptr<simulation::DiskSession>> sessions_;
 };
 
-TEST(EventsTest, CheckpointsThatGoForRoomAreReported) {
+TEST(EventsTest, CheckpointsRemovedForRoomAreReported) {
   MemoryDisks disks({.write = 0.1});  // one write in ten finds no room
   SimFleetOptions o = QuadraticFleet(4, 40);
   o.peer.checkpoint_every = 2;
@@ -465,7 +465,7 @@ TEST(EventsTest, CheckpointsThatGoForRoomAreReported) {
               HasSubstr("older checkpoints went for room"));
 }
 
-TEST(EventsTest, ADiskWithoutRoomForAllCheckpointsIsToldAtTheFirst) {
+TEST(EventsTest, ATooSmallDiskIsReportedAtTheFirstCheckpoint) {
   MemoryDisks disks({.free = 100});  // less than one has
   SimFleetOptions o = QuadraticFleet(4, 10);
   o.peer.checkpoint_every = 4;

@@ -206,7 +206,7 @@ class SpoiltTest : public HealTest,
 INSTANTIATE_TEST_SUITE_P(Heal, SpoiltTest,
                          testing::Values(kNotANumber, -20 * kLargest));
 
-TEST_P(SpoiltTest, WhoseParametersAreSpoiltComesBack) {
+TEST_P(SpoiltTest, APeerWithInvalidParametersRejoins) {
   Begin(300, [](uint64_t call, std::span<float> x) {
     if (call == 100) x[3] = GetParam();
     return absl::OkStatus();
@@ -279,7 +279,7 @@ TEST_F(HealTest, ADonorThatCannotTakeItsStateSaysSo) {
   EXPECT_EQ(times, 10);
 }
 
-TEST_F(HealTest, WhoseFleetEndsMeanwhileEndsToo) {
+TEST_F(HealTest, APeerEndsIfItsFleetEndsBeforeItRecovers) {
   clinic_.over = true;
   const TemporaryFolder folder;
   Begin(300, SpoilsAt(100),
@@ -299,7 +299,7 @@ TEST_F(HealTest, WhoseFleetEndsMeanwhileEndsToo) {
 
 // The received state belongs to the others' round, which the peer does not
 // know.  Saved under its own round it would pass for the state of that round.
-TEST_F(HealTest, WhoseFleetEndsBeforeAViewHasItSavesNothing) {
+TEST_F(HealTest, APeerThatIsNotReadmittedInTimeSavesNothing) {
   clinic_.full = true;
   const TemporaryFolder folder;
   Begin(300, SpoilsAt(100),
@@ -312,7 +312,7 @@ TEST_F(HealTest, WhoseFleetEndsBeforeAViewHasItSavesNothing) {
   EXPECT_THAT(store.Rounds(), IsEmpty());
 }
 
-TEST_F(HealTest, WhoNeverGetsWellEndsWithTheReason) {
+TEST_F(HealTest, APeerThatFailsToRecoverEndsWithTheReason) {
   Begin(1500, [](uint64_t call, std::span<float> x) {
     if (call >= 50 && call % 20 == 0) Spoil(x);
     return absl::OkStatus();
@@ -326,7 +326,7 @@ TEST_F(HealTest, WhoNeverGetsWellEndsWithTheReason) {
                         "what members have 3 times"));
 }
 
-TEST_F(HealTest, WhoseStepsAllFailBeginsAnew) {
+TEST_F(HealTest, APeerWhoseStepsAllFailRejoins) {
   Begin(300, [](uint64_t call, std::span<float>) {
     if (call < 20 || call >= 120) return absl::OkStatus();
     return absl::DataLossError("the gradient is not finite");
@@ -340,7 +340,7 @@ TEST_F(HealTest, WhoseStepsAllFailBeginsAnew) {
 
 // No service could admit it again, so it reports its state and contributes
 // nothing.
-TEST_F(HealTest, WithoutAServiceItContributesNothing) {
+TEST_F(HealTest, APeerWithInvalidParametersContributesNothingWithoutAService) {
   Begin(100, SpoilsAt(30),
         /*clinic=*/false);
   ASSERT_TRUE(fleet_->Run()) << fleet_->StatusOf(kSick);

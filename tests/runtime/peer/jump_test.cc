@@ -52,7 +52,7 @@ TEST(JumpTest, HalfOfATorusCatchesUp) {
 
 // Its neighbours have room for one payload until it answers.  It jumps to the
 // round of that payload, however many rounds they have gone on since.
-TEST(JumpTest, WhoIsSlowMixesInItsRounds) {
+TEST(JumpTest, ASlowPeerMixesInItsRounds) {
   for (const double slowness : {3.0, 6.0, 12.0}) {
     for (const int overlap : {0, 1}) {
       SCOPED_TRACE(testing::Message() << slowness << ", h = " << overlap);
@@ -95,7 +95,7 @@ TEST(JumpTest, RoundsWithoutExchangesLeaveNobodyBehind) {
 }
 
 // The count does not depend on the phases that a neighbour has sent.
-TEST(JumpTest, ARoundOfSeveralPhasesCountsOnceANeighbour) {
+TEST(JumpTest, ARoundOfSeveralPhasesCountsOncePerNeighbour) {
   constexpr int kNeighbors = 3;
   SimFleetOptions o = QuadraticFleet(kNeighbors + 1, 600);
   o.schedule.graph = "complete";
@@ -164,7 +164,7 @@ TEST(JumpTest, PeersAFewRoundsApartComeBackIntoStep) {
 
 // Two peers that once outran the others would stay ahead for good, while the
 // others wait for the slowest.
-TEST(JumpTest, WhoKeepsAFixedDeadlineIsWaitedForAgain) {
+TEST(JumpTest, ASlowPeerWithinAFixedDeadlineIsWaitedForAgain) {
   SimFleetOptions o = QuadraticFleet(5, 2000);
   o.schedule.graph = "complete";
   o.peer.deadline = {.kind = DeadlinePolicy::Kind::kFixed,
@@ -189,7 +189,7 @@ TEST(JumpTest, WhoKeepsAFixedDeadlineIsWaitedForAgain) {
 
 // The other peer of two computes for minutes, and all connections stay.  The
 // silence makes rounds longer, but a deadline does not grow with them.
-TEST(JumpTest, AFixedDeadlineDoesNotFeedOnSilence) {
+TEST(JumpTest, AFixedDeadlineDoesNotGrowWithSilence) {
   SimFleetOptions o = QuadraticFleet(2, 5000);
   o.peer.deadline = {DeadlinePolicy::Kind::kFixed, absl::Milliseconds(100)};
   SimFleet fleet(o);

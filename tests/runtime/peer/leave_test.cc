@@ -37,7 +37,7 @@ class LeaveTest : public testing::TestWithParam<int> {
 
 // With several steps a round the peer leaves within one.  Its state then is
 // none that the others had, and must not pass for the checkpoint of that round.
-TEST_P(LeaveTest, APeerOfACentralizedFleetGoesThoughNobodyAnswers) {
+TEST_P(LeaveTest, APeerLeavesACentralizedFleetWithoutTheServicesAnswer) {
   SimFleetOptions o = FarCentralizedFleet();
   o.peer.rounds = 100000;
   o.peer.steps_per_round = GetParam();
@@ -82,22 +82,22 @@ TEST_P(LeaveTest, APeerOfACentralizedFleetGoesThoughNobodyAnswers) {
 // The first view that a member gets has its departure.
 class HeardLate final : public ForwardingMembership {
  public:
-  HeardLate(std::unique_ptr<Membership> fleet, PeerId whom)
-      : ForwardingMembership(std::move(fleet)), whom_(whom) {}
+  HeardLate(std::unique_ptr<Membership> fleet, PeerId member)
+      : ForwardingMembership(std::move(fleet)), member_(member) {}
   const View& view() const override {
     view_ = ForwardingMembership::view();
     std::erase_if(view_.members,
-                  [this](const Member& m) { return m.id == whom_; });
-    view_.departures = {{.id = whom_, .round = 9, .address = "there"}};
+                  [this](const Member& m) { return m.id == member_; });
+    view_.departures = {{.id = member_, .round = 9, .address = "there"}};
     return view_;
   }
 
  private:
-  const PeerId whom_;
+  const PeerId member_;
   mutable View view_;
 };
 
-TEST(FirstViewTest, WhoFirstHearsThatItHasLeftIsGone) {
+TEST(FirstViewTest, APeerWhoseFirstViewHasItsDepartureDoesNotTrain) {
   SimFleetOptions o = QuadraticFleet(4, 60);
   o.membership = [rank = 0](std::unique_ptr<Membership> fleet) mutable {
     return std::make_unique<HeardLate>(std::move(fleet),

@@ -75,7 +75,7 @@ TEST(Lifecycle, EveryPairOfStateAndEventIsLegalOrRefusedAsTheTableSays) {
   }
 }
 
-TEST(Lifecycle, WhatItSaysOfItselfFollowsFromItsState) {
+TEST(Lifecycle, TheFlagsOfALifecycleFollowFromItsState) {
   for (const State state : Lifecycle::kStates) {
     const Lifecycle lifecycle = At(state);
     EXPECT_EQ(lifecycle.over(), state == State::kDraining ||
@@ -88,7 +88,7 @@ TEST(Lifecycle, WhatItSaysOfItselfFollowsFromItsState) {
   }
 }
 
-TEST(Lifecycle, TheReasonIsThatOfTheFirstEnd) {
+TEST(Lifecycle, TheFirstReasonToEndIsKept) {
   for (const Outcome why :
        {Outcome::kFinished, Outcome::kStopped, Outcome::kLeft}) {
     Lifecycle lifecycle = At(State::kTraining);

@@ -88,7 +88,7 @@ absl::Duration LongestGap(SimFleet& fleet, int rank, size_t from, size_t to) {
 
 // The others' bound is four times what their old edges needed, here 200 ms.
 // The view keeps the dead peer.
-TEST(NewEdgeTest, WhoDiesInItsFirstRoundHoldsNobodyUp) {
+TEST(NewEdgeTest, ANewNeighbourThatDiesHoldsNobodyUp) {
   constexpr int kPeers = 6, kDead = 2;
   constexpr uint64_t kFrom = 60;
   for (const int overlap : {0, 1, 3}) {
@@ -125,7 +125,7 @@ TEST(NewEdgeTest, WhoDiesInItsFirstRoundHoldsNobodyUp) {
 }
 
 // Before anything is learnt the bound is half a minute, not the liveness limit.
-TEST(NewEdgeTest, WhoDiesAsTheFleetBeginsHoldsItUpForHalfAMinute) {
+TEST(NewEdgeTest, APeerThatDiesAtTheStartCostsHalfAMinute) {
   SimFleetOptions o = AdaptiveFleet(5, 100);
   SimFleet fleet(o);
   fleet.Start();
@@ -143,7 +143,7 @@ TEST(NewEdgeTest, WhoDiesAsTheFleetBeginsHoldsItUpForHalfAMinute) {
 // A new edge gets nothing in a round that has begun by the view before.  A
 // neighbour that waits for the round's first phase must learn this at once:
 // this peer may be waiting, by way of others, for that neighbour's last phase.
-TEST(NewEdgeTest, WhoHearsOfAViewInItsFirstRoundSaysThatItIsNotOfIt) {
+TEST(NewEdgeTest, ANewEdgeSkipsARoundThatHasAlreadyBegun) {
   constexpr uint64_t kFrom = 20;
   for (const int phases : {1, 3}) {
     NextView next;
@@ -173,7 +173,7 @@ TEST(NewEdgeTest, WhoHearsOfAViewInItsFirstRoundSaysThatItIsNotOfIt) {
 }
 
 // A firewall is between two peers: both live, and stay in the view.
-TEST(NewEdgeTest, APairThatNeverMeetsWaitsForItOnce) {
+TEST(NewEdgeTest, PeersThatCannotConnectWaitForEachOtherOnce) {
   constexpr uint64_t kRounds = 400, kFirst = 40;
   for (const char* schedule : {"ring", "permuted-ring", "random-matching"}) {
     SCOPED_TRACE(schedule);

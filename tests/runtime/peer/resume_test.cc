@@ -79,7 +79,7 @@ TEST_F(ResumeTest, StoppedAndResumedFleetIsBitExact) {
 }
 
 // The round at which a fleet stops may have begun its checkpoint already.
-TEST_F(ResumeTest, AFleetThatStopsAtADueRoundIsBitExact) {
+TEST_F(ResumeTest, AFleetThatStopsAtACheckpointRoundIsBitExact) {
   for (const int h : {0, 1, 3}) {
     SimFleetOptions o = QuadraticFleet(4, 40);
     o.codec = "innov-int4";
@@ -148,7 +148,7 @@ class PlacesSession final : public simulation::DiskSession {
 };
 
 // The records of edges, too, are in memory that was there before.
-TEST_F(ResumeTest, CheckpointsAreCopiedIntoOneMemory) {
+TEST_F(ResumeTest, CheckpointsAreCopiedIntoTheSameMemory) {
   SimFleetOptions o = QuadraticFleet(3, 80);
   o.codec = "innov-int4";
   o.checkpoints = folder_;
@@ -214,7 +214,7 @@ TEST_F(ResumeTest, KilledFleetResumesFromARunningCheckpoint) {
 // Two of four peers resume from the round at which the whole fleet stopped.
 // Exchanges with the absent ones that were under way are in the records, and
 // their corrections are applied.
-TEST_F(ResumeTest, WhatWasUnderWayWithAbsentMembersCompletes) {
+TEST_F(ResumeTest, ExchangesUnderWayWithAbsentMembersComplete) {
   SimFleetOptions o = QuadraticFleet(4, 50);
   o.schedule.graph = "complete";
   o.peer.overlap_steps = 3;
@@ -263,7 +263,7 @@ TEST_F(ResumeTest, WhatWasUnderWayWithAbsentMembersCompletes) {
 
 // A peer may just have been unable to read its checkpoint for a moment.  Later
 // checkpoints of the others are kept for people, and are in nobody's way.
-TEST_F(ResumeTest, WhatIsLaterThanTheCommonRoundIsSetAside) {
+TEST_F(ResumeTest, ACheckpointLaterThanTheCommonRoundIsSetAside) {
   SimFleetOptions o = QuadraticFleet(4, 60);
   o.codec = "innov-int4";
   const uint64_t whole = HashOfWhole(o);
@@ -321,7 +321,7 @@ TEST_F(ResumeTest, ReadingACheckpointHoldsNothingUp) {
 }
 
 // The peer is still reading when its time is over.
-TEST_F(ResumeTest, WhoHasToGoWhileItReadsItsCheckpointGoes) {
+TEST_F(ResumeTest, APeerCanLeaveWhileItReadsItsCheckpoint) {
   SimFleetOptions o = QuadraticFleet(4, 60);
   o.checkpoints = folder_;
   o.resume_round = StopEarly(o);
@@ -357,7 +357,7 @@ class StoppedFleet final : public ForwardingMembership {
 
 // The peer has begun the round at which the others have stopped.  It waits for
 // their gradients, and they for its farewell; their farewells end its wait.
-TEST_F(ResumeTest, WhoDoesNotHearThatACentralizedFleetStopsEndsWithIt) {
+TEST_F(ResumeTest, APeerThatMissesACentralizedStopEndsWithTheFleet) {
   constexpr uint64_t kStop = 20;
   for (const std::string method : {"dense-f32", "qsgd", "top-k:rate=10"}) {
     SCOPED_TRACE(method);

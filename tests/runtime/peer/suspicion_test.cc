@@ -41,18 +41,18 @@ class SuspicionTest : public ::testing::Test {
   }
 };
 
-TEST_F(SuspicionTest, WhomAThirdOneReachesIsBorneForLonger) {
+TEST_F(SuspicionTest, APeerThatAnotherOneReachesIsSuspectedLater) {
   EXPECT_EQ(SuspectersAfterCut("complete", 1.75 * kSuspectAfter), 0);
   EXPECT_EQ(SuspectersAfterCut("complete", 2.25 * kSuspectAfter), 2);
 }
 
 // On a ring of five no other peer has a connection with both.
-TEST_F(SuspicionTest, WhomNobodyElseReachesIsNot) {
+TEST_F(SuspicionTest, APeerThatNoOtherReachesIsSuspectedOnTime) {
   EXPECT_EQ(SuspectersAfterCut("ring", 0.9 * kSuspectAfter), 0);
   EXPECT_EQ(SuspectersAfterCut("ring", 1.25 * kSuspectAfter), 2);
 }
 
-TEST_F(SuspicionTest, WhoIsFrozenIsSuspectedByAllAtOnce) {
+TEST_F(SuspicionTest, AFrozenPeerIsSuspectedByAllOthersOnTime) {
   SimFleet fleet(WatchfulFleet("complete"));
   fleet.Start();
   fleet.loop().RunFor(absl::Seconds(1));

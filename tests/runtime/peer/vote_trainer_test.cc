@@ -71,7 +71,7 @@ TEST(VoteTrainerTest, ARunOfTheBudgetsRoundsFinishes) {
   EXPECT_EQ(TableOf(fleet), Whole(2));
 }
 
-TEST(VoteTrainerTest, HowTeachersAreSpreadChangesNoBit) {
+TEST(VoteTrainerTest, TheSpreadOfTeachersOverPeersChangesNoBit) {
   const std::vector<float> one = Whole(1);
   for (const int groups : {2, 3, 17}) EXPECT_EQ(Whole(groups), one) << groups;
   // And it did learn something.
@@ -193,7 +193,7 @@ TEST(VoteTrainerTest, OtherIdsThanOneToTheNumberOfPeersAreRefused) {
   }
 }
 
-TEST(VoteTrainerTest, AGameAndItsAlgorithmGoTogether) {
+TEST(VoteTrainerTest, AVotingGameWithAnotherAlgorithmIsRefused) {
   SimFleetOptions o = VoteFleet(1);
   o.peer.averaging = Averaging::kGradients;
   EXPECT_DEATH_IF_SUPPORTED(SimFleet{o}, "learns from votes");
@@ -245,7 +245,7 @@ class VoteExchangeTest : public testing::Test {
   }
 };
 
-TEST_F(VoteExchangeTest, WhatNoTeachersSendIsDropped) {
+TEST_F(VoteExchangeTest, AnswersThatNoTeacherWouldSendAreDropped) {
   exchange_.Ask(batch_);
   EXPECT_EQ(transport_.sent.size(), 2u);
   for (const auto& [peer, frame] :
@@ -300,7 +300,7 @@ TEST_F(VoteExchangeTest, ARepeatedQuestionIsAnsweredAgainAndNotVotedOn) {
   }
 }
 
-TEST_F(VoteExchangeTest, WhatNoStudentAsksIsDropped) {
+TEST_F(VoteExchangeTest, QuestionsThatNoStudentWouldAskAreDropped) {
   ImageBatch hostile = batch_;
   hostile.images[3] = NAN;
   ImageBatch larger = batch_;

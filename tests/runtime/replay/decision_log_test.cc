@@ -54,7 +54,7 @@ TEST_F(DecisionLogTest, KeepsEveryLine) {
 }
 
 // Deadlines may pass for days without filling a disk.
-TEST_F(DecisionLogTest, AFullOneSaysSoAndIsNotReplayed) {
+TEST_F(DecisionLogTest, AFullLogSaysSoAndIsNotReplayed) {
   const auto log = Open(1000);
   for (int i = 0; i < 1000; ++i) log->Add(absl::StrCat("skip 2 ", i));
   const std::string text = Text();
@@ -67,7 +67,7 @@ TEST_F(DecisionLogTest, AFullOneSaysSoAndIsNotReplayed) {
 }
 
 // A log that lost a line has a gap that nothing in it shows, so it is removed.
-TEST_F(DecisionLogTest, WhereTheDiskIsFullThereIsNone) {
+TEST_F(DecisionLogTest, ALogOnAFullDiskIsRemoved) {
   const auto log = Open(0);
   log->Add("skip 2 1");
   rlimit before = {};
