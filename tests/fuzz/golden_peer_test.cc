@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/sha256.h"
 #include "runtime/checkpoint/snapshot.h"
 #include "runtime/checkpoint/state_transfer.h"
 #include "runtime/neighborhood/link_prober.h"

@@ -13,6 +13,7 @@
 
 #include "algorithms/base/crc32c.h"
 #include "algorithms/base/little_endian.h"
+#include "runtime/base/sha256.h"
 #include "runtime/checkpoint/snapshot.h"
 #include "runtime/checkpoint/state_transfer.h"
 #include "runtime/neighborhood/link_prober.h"

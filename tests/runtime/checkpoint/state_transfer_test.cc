@@ -15,6 +15,7 @@
 
 #include "algorithms/base/little_endian.h"
 #include "algorithms/base/rng.h"
+#include "runtime/base/sha256.h"
 #include "runtime/checkpoint/snapshot.h"
 #include "tests/testing/at_once.h"
 
