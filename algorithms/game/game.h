@@ -39,7 +39,7 @@ struct VotingRole {
   int classes = 0;
 };
 
-// Whose gradients one call computes.
+// The players whose gradients one call computes.
 enum class Players { kDiscriminator, kBoth };
 
 // Uses of a generator besides training it.  `generator` is the

@@ -45,7 +45,7 @@ struct CallerState {
 
 class Caller {
  public:
-  // Whose turn it is to change the parameters.
+  // The side that may change the parameters now, if the run is not over.
   enum class Turn { kRuntimes, kCallers, kOver };
 
   explicit Caller(ParameterLayout layout);

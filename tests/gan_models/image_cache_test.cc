@@ -1,4 +1,4 @@
-// A file of pictures: what is written comes back, wrong files are refused with
+// A file of pictures: it reads back as written, wrong files are refused with
 // both sizes, and memory does not grow with the file.
 
 #include "gan_models/data/image_cache.h"
@@ -86,7 +86,7 @@ class ImageCacheTest : public ::testing::Test {
   const std::string path_ = folder_.path() + "/ten.images";
 };
 
-TEST_F(ImageCacheTest, WhatIsWrittenComesBack) {
+TEST_F(ImageCacheTest, PicturesAndClassesReadBackAsWritten) {
   WriteTen();
   EXPECT_FALSE(std::filesystem::exists(path_ + ".partial"));
   const auto cache = ImageCache::Open(path_);

@@ -105,7 +105,7 @@ TEST(ImageDecoderTest, AJpegIsDecodedSmallerAsLongAsItIsLargeEnough) {
   }
 }
 
-TEST(ImageDecoderTest, WhatIsNoPictureIsNamed) {
+TEST(ImageDecoderTest, AFileThatIsNoPictureIsRefusedWithTheReason) {
   EXPECT_THAT(Refusal({}), HasSubstr("empty"));
   const std::string html = "<html>404 not found</html>";
   EXPECT_THAT(Refusal({html.begin(), html.end()}),
@@ -141,7 +141,7 @@ TEST(ImageDecoderTest, BytesBehindAPictureAreNoDamage) {
   }
 }
 
-TEST(ImageDecoderTest, DamagedEntropyIsRefused) {
+TEST(ImageDecoderTest, AJpegWithDamagedDataIsRefused) {
   auto file = ToJpeg(SomePicture(64, 64, 8), JpegKind::kColour);
   // A marker in the middle of the data ends it early.
   file[file.size() / 2] = 0xff;
@@ -158,7 +158,7 @@ size_t HeightAt(const std::vector<uint8_t>& file) {
   return 0;
 }
 
-TEST(ImageDecoderTest, HugeClaimsAreRefusedBeforeMemoryIsTaken) {
+TEST(ImageDecoderTest, AHugeClaimedSizeIsRefusedBeforeMemoryIsTaken) {
   std::vector<std::vector<uint8_t>> files;
   for (const JpegKind kind : {JpegKind::kColour, JpegKind::kProgressive}) {
     auto file = ToJpeg(SomePicture(64, 64, 9), kind);
@@ -179,14 +179,14 @@ TEST(ImageDecoderTest, HugeClaimsAreRefusedBeforeMemoryIsTaken) {
   }
 }
 
-TEST(ImageDecoderTest, TheBoundIsTheCallers) {
+TEST(ImageDecoderTest, TheCallerSetsTheMostPixels) {
   const auto file = ToJpeg(SomePicture(40, 30, 10), JpegKind::kColour);
   EXPECT_TRUE(DecodeImage(file, {.most_pixels = 1200}).ok());
   EXPECT_THAT(Refusal(file, {.most_pixels = 1199}),
               HasSubstr("claims 40x30 pixels"));
 }
 
-TEST(ImageDecoderTest, ScansWithoutEndAreRefused) {
+TEST(ImageDecoderTest, AJpegOfTooManyScansIsRefused) {
   // A progressive file, the last scan of which is repeated.
   auto file = ToJpeg(SomePicture(16, 16, 11), JpegKind::kProgressive);
   size_t scan = file.size() - 2;

@@ -74,7 +74,7 @@ TEST_F(ImageFolderTest, AFolderWithoutClassesIsOneClass) {
   EXPECT_EQ(found->class_of(1), 0u);
 }
 
-TEST_F(ImageFolderTest, WhatIsLeftOutIsSaidOnceForEachReason) {
+TEST_F(ImageFolderTest, FilesLeftOutAreReportedOncePerReason) {
   for (const char* name : {"c1/a.jpg", "c1/notes.txt", "c1/list.csv",
                            "c1/.hidden.jpg", "c1/deep/b.jpg", "beside.png"}) {
     Touch(name);

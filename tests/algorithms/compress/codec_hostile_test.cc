@@ -132,7 +132,7 @@ TEST(HostileBytesTest, IndicesMustRiseAndLieInside) {
   }
 }
 
-TEST(HostileBytesTest, WhateverValidatesKeepsFiniteWhatIsFinite) {
+TEST(HostileBytesTest, ADamagedPayloadIsRefusedOrKeepsValuesFinite) {
   const size_t n = Layout().size();
   const auto codec = Make("innov-int4");
   const RngKey key(6);
@@ -187,7 +187,7 @@ TEST(HostileBytesTest, WhateverValidatesKeepsFiniteWhatIsFinite) {
 }
 
 // An edge calls Reach before it applies values (CorrectionLimits).
-TEST(HostileBytesTest, NoValueIsBeyondReach) {
+TEST(HostileBytesTest, NoDecodedValueExceedsTheReachOfItsPayload) {
   const size_t n = Layout().size();
   const auto codec = Make("innov-int4");
   for (const float size : {1e-3f, 1.0f, 1e6f}) {

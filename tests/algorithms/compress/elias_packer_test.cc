@@ -1,5 +1,5 @@
-// Payloads of QSGD that travel in fewer bytes: what is packed comes back to the
-// bit, and bytes from outside are refused or harmless.
+// Payloads of QSGD that travel in fewer bytes: a packed one unpacks to the bit,
+// and bytes from outside are refused or harmless.
 
 #include "algorithms/compress/elias_packer.h"
 
@@ -30,7 +30,7 @@ constexpr const char* kPacked[] = {
     "levels=127,coding=omega",
 };
 
-TEST(EliasPackerTest, WhatIsPackedComesBackToTheBitAndIsShorter) {
+TEST(EliasPackerTest, APackedPayloadIsShorterAndUnpacksToTheBit) {
   int packed_ones = 0;
   for (const char* const options : kPacked) {
     const QsgdCoder coder = MakeQsgd(options);
@@ -52,7 +52,7 @@ TEST(EliasPackerTest, WhatIsPackedComesBackToTheBitAndIsShorter) {
   EXPECT_GT(packed_ones, 75);
 }
 
-TEST(EliasPackerTest, OnlyWhatBecomesShorterIsPacked) {
+TEST(EliasPackerTest, APayloadThatWouldNotShrinkIsNotPacked) {
   // Levels up to 127 of a Gaussian's largest: too many for a universal code.
   const QsgdCoder coder = MakeQsgd("levels=127,coding=gamma");
   const Bytes payload = Coded(coder, Gaussian("x", Layout().size()));
@@ -78,7 +78,7 @@ struct Guarded {
   Bytes all;
 };
 
-TEST(EliasPackerTest, PartsAndBytesTooManyAreRefused) {
+TEST(EliasPackerTest, APackedPayloadCutShortOrTooLongIsRefused) {
   for (const char* const options : kPacked) {
     const QsgdCoder coder = MakeQsgd(options);
     const EliasPacker& packer = *coder.packer();
@@ -141,7 +141,7 @@ TEST(EliasPackerTest, PaddingMustBeZero) {
   EXPECT_GT(flipped, 10);
 }
 
-TEST(EliasPackerTest, WhateverUnpacksIsValidOrRefusedAndKeepsWhatIsFinite) {
+TEST(EliasPackerTest, DamagedBytesAreRefusedOrUnpackToFiniteValues) {
   const size_t n = Layout().size();
   const auto vectors = Vectors(n);
   const RngKey key(6);

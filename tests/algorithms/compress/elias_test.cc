@@ -49,7 +49,7 @@ TEST(EliasTest, CodesAreThoseOfThePaper) {
   EXPECT_EQ(omega(32), "101011000000");
 }
 
-TEST(EliasTest, NumbersComeBackAndNothingAfterThem) {
+TEST(EliasTest, NumbersReadBackAndReadingPastThemFails) {
   const RngKey key(1);
   for (const Elias code : {Elias::kGamma, Elias::kOmega}) {
     std::vector<uint64_t> numbers;
@@ -134,9 +134,9 @@ constexpr Quantizer kQuantizers[] = {{"levels=1", 2},
                                      {"levels=127", 8},
                                      {"levels=127,norm=l2,bucket=16128", 8}};
 
-// Tables, groups and regimes change nothing: what travels is what the paper
-// says, value by value.
-TEST(EliasTest, WhatIsPackedIsTheCodesOneByOne) {
+// Tables, groups and regimes change nothing: the bits that travel are those of
+// the paper, value by value.
+TEST(EliasTest, APackedPayloadIsTheCodesOfItsValuesInOrder) {
   int sparse = 0, dense = 0, whole = 0;
   const auto check = [&](const Quantizer& q, Elias code, int64_t n) {
     const ParameterLayout layout({{"g", Player::kGenerator, {1, n}, {}}});
@@ -175,7 +175,8 @@ TEST(EliasTest, WhatIsPackedIsTheCodesOneByOne) {
   EXPECT_GT(whole, 10);
 }
 
-// A code that does not fit makes a writer full, and the bytes behind stay as they are.
+// A code that does not fit makes a writer full, and the bytes behind stay as
+// they are.
 TEST(EliasTest, AWriterWritesNothingBeyondItsSpan) {
   for (size_t room = 0; room < 40; ++room) {
     Bytes bytes(64, std::byte{0x77});
@@ -234,7 +235,7 @@ TEST(EliasTest, ExpectedLengthIsWithinTheBoundOfThePaper) {
 
 // Of a bucket whose norm is √n levels a level has the mean 1 at most, so by
 // Jensen's inequality gamma's 1 + 2 log2(1 + level) has 3, and a sign is one.
-TEST(EliasTest, DenseCodesTakeAtMostFourBitsAValueWithAsManyLevelsAsTheRoot) {
+TEST(EliasTest, DenseCodesTakeAtMostFourBitsAValue) {
   const ParameterLayout layout({{"g", Player::kGenerator, {4, 16128}, {}}});
   const QsgdCoder coder =
       MakeQsgd("levels=127,bucket=16128,norm=l2,coding=gamma", layout);
@@ -249,8 +250,8 @@ TEST(EliasTest, DenseCodesTakeAtMostFourBitsAValueWithAsManyLevelsAsTheRoot) {
   RecordProperty("bits_a_value", std::to_string(most));
 }
 
-// A reader that looks ahead sees what one does that has got there.
-TEST(BitReaderTest, WhatLiesAheadIsWhatIsSeenThere) {
+// A reader that looks ahead sees the same bits as one that has skipped to them.
+TEST(BitReaderTest, LookingAheadShowsTheSameBitsAsSkippingThere) {
   std::vector<std::byte> bytes(40);
   for (size_t i = 0; i < bytes.size(); ++i) {
     bytes[i] = static_cast<std::byte>(RngKey(3).Below(256, i));

@@ -49,7 +49,7 @@ TEST(PlayerCodecsTest, ATextNamesPlayersAndRounds) {
   EXPECT_EQ(read[2].every, 1000);
 }
 
-TEST(PlayerCodecsTest, WhatIsWrongInATextIsNamed) {
+TEST(PlayerCodecsTest, AWrongTextIsRefusedWithTheReason) {
   const auto refused = [](const char* text, const char* why) {
     const auto made = Codec::Create(text, Layout());
     ASSERT_FALSE(made.ok()) << text;
@@ -80,7 +80,7 @@ TEST(PlayerCodecsTest, WhatIsWrongInATextIsNamed) {
   EXPECT_FALSE(Codec::Create("student=innov-in8", {}).ok());
 }
 
-TEST(PlayerCodecsTest, EachPlayerIsDueOnceInItsRounds) {
+TEST(PlayerCodecsTest, EachPlayerIsDueOncePerPeriod) {
   const auto codec =
       Make("innov-int4:fragments=3; discriminator=innov-int8 every 4");
   EXPECT_TRUE(codec->joint());
@@ -149,7 +149,7 @@ struct JointPayload {
   std::vector<std::byte> bytes;
 };
 
-TEST(JointPayloadTest, ItHoldsWhatThePartsWouldSend) {
+TEST(JointPayloadTest, AJointPayloadHoldsThePayloadsOfItsParts) {
   const auto codec = Make("innov-int4; discriminator=innov-sign");
   const JointPayload joint(*codec, {WireFormat::kInt4, WireFormat::kInt8}, 1);
   EXPECT_TRUE(codec->Validate(joint.encoded()).ok());
@@ -179,7 +179,7 @@ TEST(JointPayloadTest, ItHoldsWhatThePartsWouldSend) {
   EXPECT_EQ(mixed->part(1).gamma, Make("innov-topk")->gamma());
 }
 
-TEST(JointPayloadTest, TheBytesOfTheFile) {
+TEST(JointPayloadTest, AJointPayloadHasTheBytesOfTheGoldenFile) {
   const auto codec = Make("innov-int4; discriminator=innov-sign");
   const JointPayload joint(*codec, {WireFormat::kInt4, WireFormat::kInt8}, 1);
   const std::string kept = GoldenBytes("codec_joint", joint.bytes);
@@ -187,7 +187,7 @@ TEST(JointPayloadTest, TheBytesOfTheFile) {
   EXPECT_EQ(std::memcmp(kept.data(), joint.bytes.data(), kept.size()), 0);
 }
 
-TEST(JointPayloadTest, WhatNoEncoderWritesIsRefused) {
+TEST(JointPayloadTest, APayloadThatNoEncoderWritesIsRefused) {
   const auto codec = Make("innov-int4; discriminator=innov-int8 every 2");
   uint64_t both = 1;
   while (codec->Due(both).size() < 2) ++both;
@@ -240,7 +240,7 @@ TEST(JointPayloadTest, WhatNoEncoderWritesIsRefused) {
       HasSubstr("no part is due"));
 }
 
-TEST(PlayerCodecsTest, ItsSizeIsThatOfThePayloadOfAllPlayers) {
+TEST(PlayerCodecsTest, EncodedSizeIsThatOfAPayloadOfAllPlayers) {
   const auto codec = Make("auto; discriminator=innov-int8 every 9");
   EXPECT_THAT(
       std::vector<WireFormat>(codec->choices().begin(), codec->choices().end()),
@@ -260,7 +260,7 @@ TEST(PlayerCodecsTest, ItsSizeIsThatOfThePayloadOfAllPlayers) {
   EXPECT_GT(fixed->EncodedSize(WireFormat::kJoint), 0u);
 }
 
-TEST(PlayerCodecsTest, ADeviceCodesWhatItCanCodeOfEachPlayer) {
+TEST(PlayerCodecsTest, ADeviceChecksTheCodecOfEveryPlayer) {
   EXPECT_TRUE(CheckOnDevice("innov-int4; G=innov-sign every 2").ok());
   ASSERT_FALSE(CheckOnDevice("lgc").ok());
   EXPECT_EQ(CheckOnDevice("innov-int4; G=lgc"), CheckOnDevice("lgc"));

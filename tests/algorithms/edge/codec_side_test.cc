@@ -56,7 +56,7 @@ TEST(CodecSideTest, InnovationsBeginInInt8AndGoOnInInt4) {
   EXPECT_EQ(s.side[0].OnEmit(MakeExchangeId(10)).format, WireFormat::kInt8);
 }
 
-TEST(CodecSideTest, EveryCodecBeginsAndGoesOnAsItSays) {
+TEST(CodecSideTest, EveryCodecBeginsAndGoesOnInItsOwnFormats) {
   for (const std::string_view name : Codec::Names()) {
     if (PairCodec(name)->memory() == EdgeMemory::kShared) continue;
     Sides s(name);
@@ -80,7 +80,7 @@ TEST(CodecSideTest, ReplicaApproachesTheParameters) {
   }
 }
 
-TEST(CodecSideTest, DifferenceIsTheirReplicaLessMine) {
+TEST(CodecSideTest, DifferenceIsTheNeighboursReplicaMinusTheOwn) {
   Sides s("innov-int4");
   for (uint64_t round = 1; round <= 200; ++round) {
     s.Exchange(MakeExchangeId(round));
@@ -96,7 +96,7 @@ TEST(CodecSideTest, DifferenceIsTheirReplicaLessMine) {
 }
 
 // A neighbour whose parameters explode and come back.
-TEST(CodecSideTest, WhatIsNonsenseIsLeftOutAtBothEnds) {
+TEST(CodecSideTest, ACorrectionOverTheLimitIsLeftOutAtBothEnds) {
   for (const char* const codec :
        {"dense-f32", "dense-bf16", "innov-int4", "innov-int8:fragments=3",
         "diff-int8", "innov-topk", "auto", "power-gossip",
@@ -180,7 +180,7 @@ TEST(CodecSideTest, AnEdgeThatEndsReportsWhatItHasAdded) {
   }
 }
 
-TEST(CodecSideTest, ASkippedExchangeCountsInDAndCorrectsNothing) {
+TEST(CodecSideTest, ASkippedExchangeUpdatesTheDifferenceAndCorrectsNothing) {
   Sides s("innov-int8");
   s.Exchange(MakeExchangeId(1));
   const std::vector<float> x = s.x[0];
@@ -221,7 +221,7 @@ TEST(CodecSideTest, ResyncStartsFromZeroWithADensePayload) {
   }
 }
 
-TEST(FragmentTest, EachIsExchangedOnceACycleAndWithEveryPeriod) {
+TEST(FragmentTest, EveryFragmentGetsItsTurnEvenOnARarelyUsedEdge) {
   for (const int p : {1, 2, 3, 4, 8}) {
     for (uint64_t cycle = 0; cycle < 50; ++cycle) {
       std::vector<int> times(p);
@@ -276,7 +276,7 @@ TEST(FragmentTest, StateAndCorrectionsAreThoseOfTheFragment) {
 
 // At its first exchange after a boundary a fragment travels dense: x̂ is x to
 // the bit there and unchanged elsewhere.
-TEST(FragmentTest, EachResyncsAtItsOwnFirstExchangeAfterTheBoundary) {
+TEST(FragmentTest, EachFragmentResyncsAtItsFirstExchangeAfterTheBoundary) {
   const auto codec = PairCodec("innov-int4:fragments=4");
   Sides s("innov-int4:fragments=4");
   for (uint64_t round = kResync - 12; round < kResync; ++round) {
@@ -305,7 +305,7 @@ TEST(FragmentTest, EachResyncsAtItsOwnFirstExchangeAfterTheBoundary) {
   }
 }
 
-TEST(FragmentTest, SavedStateIsThatOfAllAndOfAsMany) {
+TEST(FragmentTest, SavedStateRestoresOnlyIntoAsManyFragments) {
   Sides s("innov-int4:fragments=4");
   for (uint64_t round = 1; round <= 3; ++round) {
     s.Exchange(MakeExchangeId(round));
@@ -329,7 +329,7 @@ TEST(FragmentTest, SavedStateIsThatOfAllAndOfAsMany) {
 
 // D differs from the difference of the replicas meanwhile, while only one end
 // sends a payload.
-TEST(CodecSideTest, ResyncThatOneEndMissesIsExactOnceBothPay) {
+TEST(CodecSideTest, AResyncMissedByOneEndIsExactOneExchangeLater) {
   Sides s("innov-int4");
   s.Exchange(MakeExchangeId(kResync - 1));
   const ExchangeId missed = MakeExchangeId(kResync);
@@ -371,7 +371,7 @@ TEST(CodecSideTest, AStatelessSnapshotIsEncodedOnceForAllEdges) {
   EXPECT_TRUE(left.Save().replica.empty());
 }
 
-TEST(CodecSideTest, RestoresWhatItSavedAndRefusesAnotherSize) {
+TEST(CodecSideTest, ASideRestoresItsSavedStateAndRefusesAnotherSize) {
   Sides s("innov-int4");
   for (uint64_t round = 1; round <= 5; ++round) {
     s.Exchange(MakeExchangeId(round));

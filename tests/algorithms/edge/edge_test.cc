@@ -60,7 +60,7 @@ TEST(EdgeTest, ParametersThatAreNotFiniteAreNotSent) {
   }
 }
 
-TEST(EdgeTest, HelloOfAnotherRunLayoutOrCodecNamesBoth) {
+TEST(EdgeTest, ARefusalOfAnotherRunLayoutOrCodecNamesBoth) {
   const auto refusal = [](std::array<std::shared_ptr<const Codec>, 2> codecs,
                           const std::function<void(EdgeOptions&)>& change) {
     std::array<EdgeOptions, 2> options = {PairOptions(0), PairOptions(1)};
@@ -120,19 +120,19 @@ TEST_F(OtherCodecTest, OfTwoNewEndsTheOneOfTheHigherIdGivesWay) {
   EXPECT_EQ(Heard(*without_.edge[0], *with_.edge[1]), absl::OkStatus());
 }
 
-TEST_F(OtherCodecTest, WhoBeginsAnewGivesWayToWhoHasMixed) {
+TEST_F(OtherCodecTest, ANewEndGivesWayToAnEndThatHasMixed) {
   for (int e : {0, 1}) {
     EdgePair mixed = Yielding("innov-int4");
     mixed.Connect(1);
     mixed.Mix(MakeExchangeId(1), kC);
     mixed.Disconnect();
-    EdgePair anew = Yielding("diff-int8");
-    EXPECT_TRUE(absl::IsAborted(Heard(*anew.edge[1 - e], *mixed.edge[e])));
-    EXPECT_EQ(Heard(*mixed.edge[e], *anew.edge[1 - e]), absl::OkStatus());
+    EdgePair fresh = Yielding("diff-int8");
+    EXPECT_TRUE(absl::IsAborted(Heard(*fresh.edge[1 - e], *mixed.edge[e])));
+    EXPECT_EQ(Heard(*mixed.edge[e], *fresh.edge[1 - e]), absl::OkStatus());
   }
 }
 
-TEST_F(OtherCodecTest, TwoThatHaveMixedWithOthersLikeThemselvesAreRefused) {
+TEST_F(OtherCodecTest, AnEndThatHasMixedRefusesAnotherThatHasMixed) {
   for (EdgePair* pair : {&with_, &without_}) {
     pair->Connect(1);
     pair->Mix(MakeExchangeId(1), kC);
@@ -227,9 +227,9 @@ TEST(EdgeTest, ADisconnectLosesNothing) {
   }
 }
 
-// Each new beginning costs this end two passes over all parameters, and the
-// other end nothing.
-TEST(EdgeTest, WhoBeginsAnewAgainAndAgainOnOneConnectionIsRefused) {
+// Each restart of the other end costs this end two passes over all parameters,
+// and the other end nothing.
+TEST(EdgeTest, AnEndThatKeepsRestartingOnOneConnectionIsRefused) {
   EdgePair pair = MakePair("innov-int4");
   Edge& edge = *pair.edge[0];
   pair.Connect(1);
@@ -344,7 +344,7 @@ TEST(EdgeTest, ARestartedEndStartsAtZeroAndMixesOn) {
   for (size_t i = 0; i < d.size(); ++i) ASSERT_EQ(d[i], -e[i]);
 }
 
-TEST(EdgeTest, WhatMayBeAppliedAtOneEndOnlyIsTold) {
+TEST(EdgeTest, AnExchangePerhapsAppliedAtOneEndOnlyIsReported) {
   EdgePair pair = MakePair("innov-int4");
   pair.Connect(1);
   pair.Mix(MakeExchangeId(1), kC);

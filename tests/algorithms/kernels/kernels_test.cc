@@ -174,7 +174,7 @@ INSTANTIATE_TEST_SUITE_P(Tables, KernelsTest, testing::ValuesIn(AllTables()),
                                   (info.param.misalign > 0 ? "Misaligned" : "");
                          });
 
-TEST(KernelsTableTest, HostIsTheFirstAndReferenceTheLast) {
+TEST(KernelsTableTest, TheHostTableIsFirstAndTheReferenceLast) {
   const auto tables = AvailableKernels();
   ASSERT_GE(tables.size(), 2u);
   EXPECT_EQ(&HostKernels(), tables.front());
@@ -250,7 +250,7 @@ TEST_P(KernelsTest, EncodeBitsAreThoseOfTheReference) {
 }
 
 // The search of each chunk begins at the k-th largest value of the one before.
-TEST_P(KernelsTest, SelectionDoesNotDependOnWhereItBegins) {
+TEST_P(KernelsTest, TopKSelectionDoesNotDependOnWhereItsSearchBegins) {
   constexpr size_t kChunks = 24;
   auto x = Gaussian("x", kChunks * kChunkSize - 100);
   const RngKey key(12);
@@ -379,7 +379,7 @@ TEST_P(KernelsTest, LargestOfChunksIsThatOfTheReference) {
   }
 }
 
-TEST_P(KernelsTest, WhatReachesABoundIsThatOfTheReference) {
+TEST_P(KernelsTest, ValuesThatReachABoundAreThoseOfTheReference) {
   for (const size_t n : sizes()) {
     for (const size_t chunk : {1, 3, 8, 50, 65, 500}) {
       SCOPED_TRACE(testing::Message() << n << " in chunks of " << chunk);
@@ -704,7 +704,7 @@ class DeviceOnlyTest : public testing::TestWithParam<size_t> {
 };
 INSTANTIATE_TEST_SUITE_P(Alignments, DeviceOnlyTest, testing::Values(0, 1));
 
-TEST_P(DeviceOnlyTest, UnitIsTheChangeOfLengthOne) {
+TEST_P(DeviceOnlyTest, UnitScalesTheChangeToLengthOne) {
   for (const Values kind : kEveryKind) {
     for (const size_t n : {1, 50, 4096, 9000}) {
       const auto change = ValuesOf(kind, "change", n);
@@ -726,7 +726,7 @@ TEST_P(DeviceOnlyTest, UnitIsTheChangeOfLengthOne) {
   }
 }
 
-TEST_P(DeviceOnlyTest, ClippedIsWhatIsLongerThanTheLimitAndOnlyThat) {
+TEST_P(DeviceOnlyTest, AVectorIsClippedOnlyIfLongerThanTheLimit) {
   for (const size_t n : {1, 50, 4096, 9000}) {
     const std::vector<float> x = Gaussian("x", n);
     const double norm = std::sqrt(ReferenceKernels().squared_norm(x));

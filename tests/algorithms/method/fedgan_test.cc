@@ -61,8 +61,7 @@ std::vector<float> Reference(const SimFleetOptions &o) {
     }
     for (size_t i = 0; i < size; ++i) {
       double sum = 0;
-      for (const auto &game : games)
-        sum += game->parameters()[i];
+      for (const auto &game : games) sum += game->parameters()[i];
       for (const auto &game : games) {
         game->parameters()[i] =
             static_cast<float>(sum / static_cast<double>(games.size()));
@@ -176,11 +175,11 @@ TEST(FedganTest, AConfigurationChoosesItByName) {
   EXPECT_EQ(spec->overlap_steps, 0);
 }
 
-TEST(FedganTest, WhatMeansOfParametersCannotTakeIsRefused) {
-  const auto config =
-      ParseRunConfig("algorithm: \"fedgan\" "
-                     "mixing { gradient_codec: \"qsgd\" overlap_steps: 1 }",
-                     "f.textproto");
+TEST(FedganTest, GradientCodecsAndOverlapAreRefused) {
+  const auto config = ParseRunConfig(
+      "algorithm: \"fedgan\" "
+      "mixing { gradient_codec: \"qsgd\" overlap_steps: 1 }",
+      "f.textproto");
   EXPECT_THAT(
       std::string(config.status().message()),
       testing::AllOf(
@@ -188,5 +187,5 @@ TEST(FedganTest, WhatMeansOfParametersCannotTakeIsRefused) {
           testing::HasSubstr("averages the parameters of the very round")));
 }
 
-} // namespace
-} // namespace gossamer
+}  // namespace
+}  // namespace gossamer

@@ -44,7 +44,7 @@ TEST(CatalogueTest, EveryMethodIsAValidRunWithAPage) {
   EXPECT_EQ(MethodPage("no such page"), "");
 }
 
-TEST(CatalogueTest, WhatTheCodeKnowsIsInIt) {
+TEST(CatalogueTest, TheCatalogueListsEveryMethodAndCodecOfTheCode) {
   std::set<std::string> algorithms, codecs, gradients;
   for (const CatalogueEntry& m : Catalogue()) {
     const auto config = ParseRunConfig("", "catalogue", m.settings);

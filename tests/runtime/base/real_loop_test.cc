@@ -196,7 +196,7 @@ TEST(RealLoopTest, CancelledTimersDoNotRun) {
   loop.Run();
 }
 
-TEST(RealLoopTest, WhatDidNotRunIsDestroyedWithTheLoop) {
+TEST(RealLoopTest, ACallbackThatDidNotRunIsDestroyedWithTheLoop) {
   auto owned = std::make_shared<int>(1);
   const std::weak_ptr<int> watch = owned;
   {
@@ -209,7 +209,7 @@ TEST(RealLoopTest, WhatDidNotRunIsDestroyedWithTheLoop) {
   EXPECT_TRUE(watch.expired());
 }
 
-TEST(RealLoopTest, PostAndWaitSeesAStoppedLoop) {
+TEST(RealLoopTest, PostAndWaitFailsOnAStoppedLoop) {
   RealLoop loop;
   loop.Start();
   EXPECT_TRUE(loop.PostAndWait([] {}, kLimit));
@@ -227,7 +227,7 @@ TEST(SteadyWallClockTest, NeverRunsBackwards) {
   }
 }
 
-TEST(ThreadComputeTest, WorkRunsElsewhereAndDoneOnTheLoop) {
+TEST(ThreadComputeTest, WorkRunsOnAnotherThreadAndItsCallbackOnTheLoop) {
   RealLoop loop;
   ThreadCompute compute(&loop);
   const std::thread::id loop_thread = std::this_thread::get_id();
@@ -249,7 +249,7 @@ TEST(ThreadComputeTest, WorkRunsElsewhereAndDoneOnTheLoop) {
   EXPECT_THAT(order, ElementsAre(0, 2, 4));
 }
 
-TEST(ThreadComputeTest, DestructionWaitsForTheWorkAtHandOnly) {
+TEST(ThreadComputeTest, DestructionWaitsForTheRunningWorkOnly) {
   RealLoop loop;
   std::binary_semaphore started(0);
   std::atomic<bool> finished = false;

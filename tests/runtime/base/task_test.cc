@@ -25,7 +25,7 @@ Task<int> Sum(std::vector<Pending<int>> inputs) {
   co_return sum;
 }
 
-TEST(TaskTest, RunsAtOnceUpToWhatIsMissing) {
+TEST(TaskTest, ATaskRunsAtOnceUpToTheFirstMissingResult) {
   Pending<int> input;
   Task<int> task = AddOne(input);
   EXPECT_FALSE(task.done());
@@ -68,7 +68,7 @@ Task<std::unique_ptr<int>> Move(Pending<std::unique_ptr<int>> input) {
   co_return co_await input;
 }
 
-TEST(TaskTest, CarriesWhatOnlyMoves) {
+TEST(TaskTest, ATaskCarriesAMoveOnlyValue) {
   Pending<std::unique_ptr<int>> input;
   Task<std::unique_ptr<int>> task = Move(input);
   input.Set(std::make_unique<int>(5));
@@ -101,7 +101,7 @@ Task<int> Sleep(EventLoop* loop, absl::Duration duration) {
   co_return co_await woken;
 }
 
-TEST(TaskTest, WhoeverIsResumedMayDestroyTheTask) {
+TEST(TaskTest, AResumedCoroutineMayDestroyTheTaskThatItAwaited) {
   struct Owner {
     Task<int> task;
     Task<int> watcher;

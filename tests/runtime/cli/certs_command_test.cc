@@ -33,7 +33,7 @@ class CertsTest : public Cli {
   }
 };
 
-TEST_F(CertsTest, AFleetGetsAFolderEach) {
+TEST_F(CertsTest, ServiceOperatorAndPeersEachGetAFolder) {
   Init();
   const Result issued = Run("certs issue --ca ca --fleet 2 --out certs");
   ASSERT_EQ(issued.code, 0) << issued.err;
@@ -101,7 +101,7 @@ TEST_F(CertsTest, ASerialThatWasNeverIssuedIsNotRevoked) {
 
 // Otherwise a peer whose certificates are valid for an hour would fill the list
 // within weeks.
-TEST_F(CertsTest, WhatHasEndedIsNotRevoked) {
+TEST_F(CertsTest, ALongExpiredCertificateIsNotRevoked) {
   Init();
   ASSERT_EQ(Run("certs issue --ca ca --fleet 1 --out certs").code, 0);
   const auto authority = AuthorityFolder::Open(folder_.path() + "/ca");
@@ -140,7 +140,7 @@ TEST_F(CertsTest, WhatHasEndedIsNotRevoked) {
   EXPECT_EQ(revoked_still, 1);
 }
 
-TEST_F(CertsTest, RevocationsAtOnceAllCount) {
+TEST_F(CertsTest, ConcurrentRevocationsAllCount) {
   Init();
   ASSERT_EQ(Run("certs issue --ca ca --fleet 8 --out certs").code, 0);
   const Result revoked = Run(
@@ -156,7 +156,7 @@ TEST_F(CertsTest, RevocationsAtOnceAllCount) {
             ReadAll(folder_.path() + "/ca/crl.pem"));
 }
 
-TEST_F(CertsTest, WrongInputsAreOneLineEach) {
+TEST_F(CertsTest, WrongInputIsRefusedInOneLine) {
   Init();
   const auto refusal = [&](const std::string& arguments) {
     const Result result = Run("certs " + arguments);
@@ -244,7 +244,7 @@ TEST_F(CertsTest, AMachineMakesItsKeyAndGetsItsCertificate) {
               HasSubstr("revoked"));
 }
 
-TEST_F(CertsTest, TheServiceAndPeopleAskAsPeersDo) {
+TEST_F(CertsTest, TheServiceAndOperatorsRequestCertificatesAsPeersDo) {
   Init();
   for (const std::string role : {"topology", "operator"}) {
     ASSERT_EQ(
@@ -272,7 +272,7 @@ TEST_F(CertsTest, TheServiceAndPeopleAskAsPeersDo) {
   EXPECT_EQ(Run("certs show --certs operator").code, 0);
 }
 
-TEST_F(CertsTest, WrongRequestsAreOneLineEach) {
+TEST_F(CertsTest, AWrongRequestIsRefusedInOneLine) {
   Init();
   const auto refusal = [&](const std::string& arguments) {
     const Result result = Run("certs " + arguments);
@@ -325,7 +325,7 @@ TEST_F(CertsTest, WrongRequestsAreOneLineEach) {
   EXPECT_THAT(Run("certs sign --help").out, HasSubstr("new machine"));
 }
 
-TEST_F(CertsTest, AskingBeyondThisMachineNeedsThem) {
+TEST_F(CertsTest, AskingAServiceOnAnotherMachineNeedsCertificates) {
   const Result refused = Run("status --topology 192.0.2.1:7700");
   EXPECT_EQ(refused.code, 2);
   EXPECT_THAT(refused.err,

@@ -46,7 +46,7 @@ class CheckpointCommand : public Cli {
   }
 };
 
-TEST_F(CheckpointCommand, ListsWhatIsThere) {
+TEST_F(CheckpointCommand, EveryCheckpointIsListed) {
   const Result r = Run("checkpoint list --run run --json");
   ASSERT_EQ(r.code, 0) << r.err;
   const auto json = ordered_json::parse(r.out);
@@ -65,7 +65,7 @@ TEST_F(CheckpointCommand, ListsWhatIsThere) {
   EXPECT_EQ(Run("checkpoint verify --run run").code, 0);
 }
 
-TEST_F(CheckpointCommand, OneFlippedBitIsTold) {
+TEST_F(CheckpointCommand, ACheckpointWithOneFlippedBitIsReported) {
   std::fstream file(State(2, 20),
                     std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(-1, std::ios::end);
@@ -82,7 +82,7 @@ TEST_F(CheckpointCommand, OneFlippedBitIsTold) {
   EXPECT_EQ(Run("checkpoint list --run run").code, 0);
 }
 
-TEST_F(CheckpointCommand, NothingAtAllIsNotWell) {
+TEST_F(CheckpointCommand, VerifyingARunWithoutCheckpointsFails) {
   for (int id = 1; id <= 2; ++id) {
     std::filesystem::remove_all(Folder(id));
   }
@@ -92,7 +92,7 @@ TEST_F(CheckpointCommand, NothingAtAllIsNotWell) {
   EXPECT_THAT(r.err, HasSubstr("run has no checkpoint"));
 }
 
-TEST_F(CheckpointCommand, WhatWasSetAsideIsListedAndPutBack) {
+TEST_F(CheckpointCommand, ACheckpointSetAsideIsListedAndPutBack) {
   EXPECT_THAT(Run("checkpoint restore --run run").err,
               HasSubstr("nothing is set aside"));
   for (int id = 1; id <= 2; ++id) {
@@ -117,7 +117,7 @@ TEST_F(CheckpointCommand, WhatWasSetAsideIsListedAndPutBack) {
   EXPECT_EQ(json["checkpoints"][3]["set_aside"], false);
 }
 
-TEST_F(CheckpointCommand, OfAllPeersOrOfNone) {
+TEST_F(CheckpointCommand, CheckpointsArePutBackForAllPeersOrNone) {
   for (int id = 1; id <= 2; ++id) {
     ASSERT_EQ(CheckpointStore(Folder(id), 2).SetAsideAfter(10).value(), 20u);
   }
@@ -139,7 +139,7 @@ TEST_F(CheckpointCommand, OfAllPeersOrOfNone) {
   EXPECT_THAT(verify.out, HasSubstr("set aside, "));
 }
 
-TEST_F(CheckpointCommand, WrongCallsAreTold) {
+TEST_F(CheckpointCommand, WrongCommandLinesAreRefused) {
   EXPECT_EQ(Run("checkpoint").code, 2);
   EXPECT_EQ(Run("checkpoint list").code, 2);
   EXPECT_THAT(Run("checkpoint list --run nowhere").err,

@@ -125,7 +125,7 @@ TEST_F(Cli, GraphSaysTheGapOfASchedule) {
               HasSubstr("spectral gap  0.4\n"));
 }
 
-TEST_F(Cli, GraphRefusesWhatCannotBe) {
+TEST_F(Cli, GraphRefusesAnImpossibleGraph) {
   const Result r = Run("graph --graph hypercube --peers 6");
   EXPECT_EQ(r.code, 2);
   EXPECT_THAT(r.err, StartsWith("gossamer graph: "));
@@ -221,7 +221,7 @@ class FleetOfScripts : public Cli {
   }
 };
 
-TEST_F(FleetOfScripts, WhatThePeersToldIsCounted) {
+TEST_F(FleetOfScripts, EventsOfThePeersAreCountedInTheSummary) {
   PeerScript(
       "echo '{\"kind\":\"edge_refused\",\"times\":3}' "
       ">>$folder/events.jsonl\n"
@@ -259,7 +259,7 @@ TEST_F(FleetOfScripts, TrainsAndLeavesItsResults) {
                     HasSubstr("--listen 127.0.0.1:0")));
 }
 
-TEST_F(FleetOfScripts, EndsWithWhatToLookAt) {
+TEST_F(FleetOfScripts, TrainingEndsByNamingItsFolderAndCurves) {
   const Result r = Run("train --config game.textproto --name other");
   ASSERT_EQ(r.code, 0) << r.err;
   EXPECT_THAT(r.out, AllOf(StartsWith("trained 2 of 2 rounds"),
@@ -268,7 +268,7 @@ TEST_F(FleetOfScripts, EndsWithWhatToLookAt) {
                            HasSubstr("curves   runs/other/curves.png\n")));
 }
 
-TEST_F(FleetOfScripts, KeepsARunThatIsThere) {
+TEST_F(FleetOfScripts, AnExistingRunIsKeptUnlessResumedOrOverwritten) {
   ASSERT_EQ(Run("train --config game.textproto").code, 0);
   const Result again = Run("train --config game.textproto");
   EXPECT_EQ(again.code, 2);
@@ -301,7 +301,7 @@ TEST_F(FleetOfScripts, ADeadPeerIsExplained) {
                            HasSubstr("there is no checkpoint")));
 }
 
-TEST_F(FleetOfScripts, WhatPeersRefuseAtOnceIsOneLineAndLeavesNothing) {
+TEST_F(FleetOfScripts, ASettingThatPeersRefuseLeavesOneLineAndNoFolder) {
   PeerScript("echo 'gossamer-peer: codec \"x\": too many fragments'; exit 2\n");
   const Result r = Run("train --config game.textproto");
   EXPECT_EQ(r.code, 2);
@@ -318,7 +318,7 @@ TEST_F(FleetOfScripts, AMissingProgramIsNamed) {
   EXPECT_THAT(r.err, HasSubstr("bin/gossamer-peer: "));
 }
 
-TEST_F(FleetOfScripts, ComparesAndKeepsWhatHasFinished) {
+TEST_F(FleetOfScripts, AComparisonKeepsRunsThatHaveFinished) {
   const std::string command =
       "compare --config game.textproto --seeds 1,2 "
       "--algorithms dp-oadam,cp-oadam --json";

@@ -70,7 +70,7 @@ TEST(GpuChecks, AnEquippedMachineIsFine) {
               ElementsAre("gpu", "cuda", "torch cuda", "nccl"));
 }
 
-TEST(GpuChecks, WhatIsMissingIsReportedWithWhatToDo) {
+TEST(GpuChecks, AMissingPartIsReportedWithAdvice) {
   GpuFacts bare;
   bare.on_bus = 1;
   bare.library = absl::NotFoundError("this build has no CUDA");

@@ -149,7 +149,7 @@ TEST_F(Variants, TheBaselineTakesTheFastestAllReduce) {
 
 // Each name of the list is explained under it, and compared under it unless the
 // explanation says why not.
-TEST_F(Variants, EveryListedNameIsTaken) {
+TEST_F(Variants, EveryListedMethodIsComparedOrSaysWhyNot) {
   WriteGame("step { optimizer: \"sgd\" }\n");
   for (const auto& method : ordered_json::parse(Run("methods --json").out)) {
     const std::string name = method["name"];
@@ -183,7 +183,7 @@ TEST_F(Variants, EveryListedNameIsTaken) {
   }
 }
 
-TEST_F(Variants, AllAreCheckedBeforeTheFirstRuns) {
+TEST_F(Variants, EveryMethodIsCheckedBeforeTheFirstRuns) {
   WriteGame("");
   for (const auto& [name, says] :
        {std::pair("datalens", "is datalens, which learns from votes"),
@@ -195,7 +195,7 @@ TEST_F(Variants, AllAreCheckedBeforeTheFirstRuns) {
   }
 }
 
-TEST_F(Variants, AllButThoseThatCannot) {
+TEST_F(Variants, AllMethodsAreComparedButThoseThatCannotRun) {
   WriteGame("step { optimizer: \"sgd\" }\n");
   const Result r = Compare("all", "--methods all --set rounds=4");
   ASSERT_EQ(r.code, 0) << r.err;
@@ -213,7 +213,7 @@ TEST_F(Variants, AllButThoseThatCannot) {
 
 // Two games side by side in one report: each has its own settings, and a
 // picture of four panels, of which two are the score over time and traffic.
-TEST_F(Variants, AllOnTwoGamesAreOneReport) {
+TEST_F(Variants, AllMethodsOnTwoGamesMakeOneReport) {
   WriteGame("step { optimizer: \"sgd\" } evaluation { every: 4 }\n");
   Write("b.textproto",
         "name: \"b\" peers: 4 rounds: 20 step { optimizer: \"ogda\" }\n"
@@ -250,7 +250,7 @@ TEST_F(Variants, AllOnTwoGamesAreOneReport) {
   }
 }
 
-TEST_F(Variants, PeersStayWhereTheFileHasThem) {
+TEST_F(Variants, PeersStayAtTheSitesOfTheFile) {
   WriteGame("mixing { graph: \"locality-skewed\" sites: \"a:1,3 b:2,4\" }\n");
   const Result r = Compare("sites", "--methods locality-skewed,cp-oadam");
   ASSERT_EQ(r.code, 0) << r.err;
@@ -260,7 +260,7 @@ TEST_F(Variants, PeersStayWhereTheFileHasThem) {
               AllOf(HasSubstr("graph: \"complete\""), Not(HasSubstr("sites"))));
 }
 
-TEST_F(Variants, WhatAnAlgorithmImpliesIsItsOwn) {
+TEST_F(Variants, EachComparedAlgorithmGetsTheSettingsThatItImplies) {
   WriteGame("mixing { codec: \"innov-int4\" gamma: 1 overlap_steps: 1 }\n");
   const Result r = Compare("cold", "--algorithms cold,dyna-cold");
   ASSERT_EQ(r.code, 0) << r.err;

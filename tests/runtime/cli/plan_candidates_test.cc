@@ -53,7 +53,7 @@ TEST(PlanCandidatesTest, ABaselineIsComparedWithGossip) {
   }
 }
 
-TEST(PlanCandidatesTest, CommasOfValuesStay) {
+TEST(PlanCandidatesTest, CommasWithinAValueAreKept) {
   EXPECT_THAT(
       ParseCandidate("mixing.graph=torus,mixing.codec=innov-int8").changes,
       ElementsAre("mixing.graph=torus", "mixing.codec=innov-int8"));
@@ -66,7 +66,7 @@ TEST(PlanCandidatesTest, CommasOfValuesStay) {
   EXPECT_THAT(ParseCandidate("").changes, ElementsAre(""));
 }
 
-TEST(PlanCandidatesTest, RegionsAreSites) {
+TEST(PlanCandidatesTest, RegionsOfAScenarioBecomeSites) {
   Scenario scenario;
   scenario.hosts = {{"a-0", "a"}, {"a-1", "a"}, {"b-0", "b"}, {"b-1", "b"}};
   EXPECT_EQ(SitesOfRegions(scenario, 4), "a:1-2 b:3-4");
@@ -84,7 +84,7 @@ PlanFigures Figures(double rounds, double bytes, double distance) {
           .consensus_distance = distance};
 }
 
-TEST(PlanCandidatesTest, WhatIsAlikeIsToldByTheNextFigure) {
+TEST(PlanCandidatesTest, CandidatesThatAreAlikeAreRankedByTheNextFigure) {
   const std::vector<PlanFigures> figures = {
       Figures(10, 5, 9), Figures(20, 9, 4), Figures(19.9, 3, 4.05),
       Figures(19.8, 1, 8), Figures(5, 1, 1)};
@@ -97,7 +97,7 @@ TEST(PlanCandidatesTest, WhatIsAlikeIsToldByTheNextFigure) {
               ElementsAre(4, 2, 1, 3, 0));
 }
 
-TEST(PlanCandidatesTest, WhatIsNoNumberIsLast) {
+TEST(PlanCandidatesTest, ACandidateWithoutAFigureIsLast) {
   PlanFigures broken = Figures(20, 1, std::numeric_limits<double>::quiet_NaN());
   PlanFigures scored = Figures(10, 1, 1);
   scored.score = 3;

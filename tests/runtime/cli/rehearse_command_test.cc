@@ -73,7 +73,7 @@ class Rehearse : public Cli {
   }
 };
 
-TEST_F(Rehearse, RoundsTakeWhatLatencyAndStepsSay) {
+TEST_F(Rehearse, RoundTimesFollowFromLatencyAndSteps) {
   // The round with h = 0 is step + L, with h = 1 max(step, L), with h = 2 the
   // step alone.
   for (const auto& [h, seconds] :
@@ -89,7 +89,7 @@ TEST_F(Rehearse, RoundsTakeWhatLatencyAndStepsSay) {
   }
 }
 
-TEST_F(Rehearse, ARateCountsPackets) {
+TEST_F(Rehearse, ARateIncludesTheHeadersOfPackets) {
   // A host sends 80 kB at 8 Mbit/s, in packets of 1500 bytes, on each of two
   // links.
   Write("far.textproto", absl::StrCat(kNetwork, "rate: \"8mbit\" }\n"));
@@ -101,7 +101,7 @@ TEST_F(Rehearse, ARateCountsPackets) {
 
 // Two sites of four peers: the exact share of far pairs, from the counts by
 // link.
-TEST_F(Rehearse, SkewedPairsCrossRarely) {
+TEST_F(Rehearse, ASkewedScheduleSendsLittleBetweenSites) {
   const auto far_bytes = [this](const std::string& schedule) {
     const Result r =
         Run("lab --rehearse --scenario far.textproto --config c.textproto "
@@ -131,7 +131,7 @@ TEST_F(Rehearse, SkewedPairsCrossRarely) {
 
 // The setting of deploy/configs/two_sites.textproto: the bytes between the
 // sites, and the distance between peers from round 100 on.
-TEST_F(Rehearse, TwoSitesSaveTwoThirdsOfWhatCrosses) {
+TEST_F(Rehearse, TwoSitesSaveTwoThirdsOfTheBytesBetweenThem) {
   Write("sites.textproto",
         "name: \"s\" peers: 16 rounds: 600 step { optimizer: \"sgd\" "
         "generator_learning_rate: 0.05 discriminator_learning_rate: 0.05 } "
@@ -217,7 +217,7 @@ TEST_F(Rehearse, AutoHasSettledByRoundTwenty) {
 // Uplinks that carry the payloads of a round in somewhat more than a step, or
 // in four: no overlap hides that, and a larger one than fills them is not
 // chosen.
-TEST_F(Rehearse, AutoFillsNoQueueOfAFullLink) {
+TEST_F(Rehearse, OverlapAutoStaysSmallOnAFullLink) {
   for (const auto& [uplink, most] : {std::pair("29mbit", 3), {"8mbit", 5}}) {
     Write("far.textproto", absl::StrCat("name: \"far\" uplink: \"", uplink,
                                         "\" link { rtt: \"2ms\" }"));
@@ -245,7 +245,7 @@ TEST_F(Rehearse, AFarEdgeDoesNotStarveANearOne) {
   for (const int peer : {1, 2, 3, 4}) ExpectNoWaiting(peer);
 }
 
-TEST_F(Rehearse, TheSameAgainIsTheSame) {
+TEST_F(Rehearse, RepeatingARehearsalGivesTheSameLogs) {
   const auto left = [this] {
     Summary("--set mixing.graph=permuted-ring");
     const std::string run = folder_.path() + "/runs/r/";
@@ -258,7 +258,7 @@ TEST_F(Rehearse, TheSameAgainIsTheSame) {
   EXPECT_EQ(first, left());
 }
 
-TEST_F(Rehearse, CentralizedTrainingIsAStepAndAnAllReduce) {
+TEST_F(Rehearse, ACentralizedRoundTakesAStepAndAnAllReduce) {
   const ordered_json s = Summary(
       "--set algorithm=cp-oadam --set mixing.all_reduce=mesh "
       "--set mixing.overlap_steps=0");
@@ -267,7 +267,7 @@ TEST_F(Rehearse, CentralizedTrainingIsAStepAndAnAllReduce) {
   EXPECT_NEAR(1 / s["rounds_per_second"].get<double>(), 0.140, 0.005);
 }
 
-TEST_F(Rehearse, StepsOfARunStandForNetworks) {
+TEST_F(Rehearse, MeasuredStepTimesStandForNetworks) {
   Summary("");
   Write("gan.textproto", "name: \"g\" peers: 4 rounds: 50");
   const Result r =
@@ -382,7 +382,7 @@ TEST_F(Rehearse, EventsAfterTheEndAreTold) {
   EXPECT_THAT(r.err, HasSubstr("after 1 of 1 events; give it more rounds"));
 }
 
-TEST_F(Rehearse, WhatIsMissingIsAskedFor) {
+TEST_F(Rehearse, AMissingOrWrongOptionIsNamed) {
   Write("gan.textproto", "name: \"g\" peers: 4");
   Write("q.textproto", "name: \"q\" game { quadratic { dimension: 64 } }");
   Write("two.textproto", "name: \"two\" hosts: 2 link { rtt: \"1ms\" }");

@@ -29,7 +29,7 @@ wire::LinkSurveyStatus Answer(const std::vector<double>& rtt,
   return status;
 }
 
-TEST(SurveyNetworkTest, WhatWasMeasuredIsAScenario) {
+TEST(SurveyNetworkTest, AMeasuredNetworkBecomesAScenario) {
   auto answer = Answer({-1, 0.030, 0.020, -1}, {0, 12.5e6, 1e-3, 0});
   answer.set_busy_seconds(0.04);
   const auto network = NetworkOf(answer);
@@ -52,7 +52,7 @@ TEST(SurveyNetworkTest, WhatWasMeasuredIsAScenario) {
   EXPECT_EQ(read->links.At(1, 0).bytes_per_second, 125u);
 }
 
-TEST(SurveyNetworkTest, ARateThatIsNoneIsUnlimited) {
+TEST(SurveyNetworkTest, AnImpossiblyHighRateIsUnlimited) {
   const auto fast = NetworkOf(Answer({0, 0, 0, 0}, {0, 1e300, 0, 0}));
   ASSERT_TRUE(fast.ok()) << fast.status();
   EXPECT_THAT(fast->mbit[0], ElementsAre(0, 0)) << "no limit was seen";
@@ -61,7 +61,7 @@ TEST(SurveyNetworkTest, ARateThatIsNoneIsUnlimited) {
   EXPECT_EQ(read->links.At(0, 1).bytes_per_second, 0u);
 }
 
-TEST(SurveyNetworkTest, WhatIsNoNumberWasNotMeasured) {
+TEST(SurveyNetworkTest, ALinkWithAnImpossibleNumberCountsAsUnmeasured) {
   const double nan = std::nan("");
   const double inf = std::numeric_limits<double>::infinity();
   for (const auto& answer : {Answer({0, -1, 1, 0}, {0, 1, 1, 0}),
@@ -76,7 +76,7 @@ TEST(SurveyNetworkTest, WhatIsNoNumberWasNotMeasured) {
   }
 }
 
-TEST(SurveyNetworkTest, WhatIsNoMatrixIsRefused) {
+TEST(SurveyNetworkTest, AnAnswerThatIsNoMatrixIsRefused) {
   EXPECT_TRUE(absl::IsInternal(NetworkOf(Answer({0, 1}, {0, 1})).status()));
   auto twice = Answer({0, 1, 1, 0}, {0, 1, 1, 0});
   twice.set_member_id(1, 4);

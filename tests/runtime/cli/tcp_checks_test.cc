@@ -41,7 +41,7 @@ TEST(TcpChecks, ATunedKernelIsFine) {
   }
 }
 
-TEST(TcpChecks, SmallBuffersAreTold) {
+TEST(TcpChecks, SmallBuffersAreReported) {
   TcpFacts facts = Tuned();
   facts.tuned_send = 4 << 20;
   const CheckResult small = CheckTcp(facts)[kBuffers];
@@ -53,7 +53,7 @@ TEST(TcpChecks, SmallBuffersAreTold) {
   EXPECT_EQ(CheckTcp(facts)[kBuffers].level, CheckLevel::kOk);
 }
 
-TEST(TcpChecks, SlowStartAfterIdleIsTold) {
+TEST(TcpChecks, SlowStartAfterIdleIsReported) {
   TcpFacts facts = Tuned();
   facts.slow_start_after_idle = "1";
   facts.may_bbr = false;
@@ -70,7 +70,7 @@ TEST(TcpChecks, SlowStartAfterIdleIsTold) {
                         "long link or pause longer"));
 }
 
-TEST(TcpChecks, AKernelThatTakesLossesForAFullLinkIsTold) {
+TEST(TcpChecks, AKernelWithoutBbrIsReported) {
   TcpFacts facts = Tuned();
   EXPECT_THAT(CheckTcp(facts)[kCongestion].found,
               AllOf(HasSubstr("bbr for those that lose packets"),
@@ -83,7 +83,7 @@ TEST(TcpChecks, AKernelThatTakesLossesForAFullLinkIsTold) {
                     Not(HasSubstr("slow_start"))));
 }
 
-TEST(TcpChecks, AKernelThatOnlyPacesIsTold) {
+TEST(TcpChecks, AKernelWithoutCubicIsReported) {
   TcpFacts facts = Tuned();
   facts.congestion = "bbr";
   facts.may_bbr = true;
@@ -95,7 +95,7 @@ TEST(TcpChecks, AKernelThatOnlyPacesIsTold) {
   EXPECT_THAT(paced.advice, HasSubstr("tcp_allowed_congestion_control"));
 }
 
-TEST(TcpChecks, WhatThisMachineSaysIsJudged) {
+TEST(TcpChecks, TheSettingsOfThisMachineAreJudged) {
   for (const CheckResult& r : CheckTcp(ReadTcpFacts())) {
     EXPECT_NE(r.found, "") << r.name;
     EXPECT_EQ(r.advice == "", r.level == CheckLevel::kOk) << r.name;

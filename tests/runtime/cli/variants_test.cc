@@ -73,7 +73,7 @@ TEST(Variants, MethodsMayHaveOptions) {
   EXPECT_THAT((*made)[3].changes, Contains("mixing.gradient_codec=adacomp"));
 }
 
-TEST(Variants, AllAreInTheCatalogue) {
+TEST(Variants, AllMeansEveryMethodOfTheCatalogue) {
   const auto made = VariantsOf({}, {"all"}, Given());
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_THAT(NamesOf(*made),
@@ -85,7 +85,7 @@ TEST(Variants, AllAreInTheCatalogue) {
       HasSubstr("name no others"));
 }
 
-TEST(Variants, WhatHasNoOptionsSaysSo) {
+TEST(Variants, AnUnknownMethodOrOptionIsRefusedWithTheReason) {
   const auto why = [](const std::string& method) {
     return std::string(VariantsOf({}, {method}, Given()).status().message());
   };
@@ -96,7 +96,7 @@ TEST(Variants, WhatHasNoOptionsSaysSo) {
 }
 
 // Two equal runs would look like two seeds without any spread.
-TEST(Variants, NobodyRunsTwice) {
+TEST(Variants, AVariantNamedTwiceIsRefused) {
   for (const auto& [algorithms, methods] :
        {std::pair<std::vector<std::string>, std::vector<std::string>>(
             {}, {"dense-f32", "cold", "dense-f32"}),
@@ -109,7 +109,7 @@ TEST(Variants, NobodyRunsTwice) {
 }
 
 // A file with sgd compares sgd with sgd, unless an algorithm is its optimizer.
-TEST(Variants, OptimizerIsTheFilesWhereTheAlgorithmIsNone) {
+TEST(Variants, TheFilesOptimizerStaysUnlessTheAlgorithmIsOne) {
   const auto changes = [](const std::string& of_file, const std::string& name) {
     RunConfig given;
     given.set_algorithm(of_file);

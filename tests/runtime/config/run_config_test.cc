@@ -39,7 +39,7 @@ std::string Error(std::string_view text,
   return std::string(config.status().message());
 }
 
-TEST(ParseRunConfig, EmptyIsTheDefaults) {
+TEST(ParseRunConfig, AnEmptyFileMeansTheDefaults) {
   const RunConfig config = Parse("");
   EXPECT_TRUE(config.has_seed());
   EXPECT_EQ(config.algorithm(), "dp-oadam");
@@ -284,7 +284,7 @@ TEST(Resolve, TextReadsBackTheSame) {
   EXPECT_TRUE(MessageDifferencer::Equals(config, Parse(ToTextProto(config))));
 }
 
-TEST(Validate, SitesAreOfALocalitySkewedGraphAndHoldEverybody) {
+TEST(Validate, SitesNeedALocalitySkewedGraphAndHoldEveryPeer) {
   const auto with = [](const std::string& sites, const std::string& more = "") {
     return "peers: 4 mixing { graph: \"locality-skewed\" sites: \"" + sites +
            "\" " + more + " }";
@@ -304,7 +304,7 @@ TEST(Validate, SitesAreOfALocalitySkewedGraphAndHoldEverybody) {
               HasSubstr("take graph locality-skewed"));
 }
 
-TEST(Validate, CompositionsThatCannotWork) {
+TEST(Validate, CompositionsThatCannotWorkAreRefused) {
   EXPECT_THAT(Error("mixing { mixing_rounds: 2 overlap_steps: 1 }"),
               HasSubstr("needs mixing.overlap_steps: 0"));
   EXPECT_THAT(Error("mixing { chebyshev: true mixing_rounds: 2 }"),
@@ -484,7 +484,7 @@ TEST(Validate, CompositionsThatCannotWork) {
               HasSubstr("after the last round (10)"));
 }
 
-TEST(Validate, ACodecOfOnePlayer) {
+TEST(Validate, CodecsOfSinglePlayersAreChecked) {
   const auto mixing = [](const std::string& codec,
                          const std::string& others = "") {
     return absl::StrCat("mixing { codec: \"", codec, "\" ", others, "} ");
@@ -553,7 +553,7 @@ TEST(Validate, ClippingNeedsEnoughNeighbours) {
               HasSubstr("it must be 0 or more"));
 }
 
-TEST(FindUnused, NamesWhatTheAlgorithmDoesNotLookAt) {
+TEST(FindUnused, SettingsThatTheAlgorithmIgnoresAreNamed) {
   const auto unused = [](const std::string& text) {
     return FindUnused(Parse(text));
   };
@@ -570,13 +570,13 @@ TEST(FindUnused, NamesWhatTheAlgorithmDoesNotLookAt) {
   }
 }
 
-TEST(Validate, OnlyQuadraticGamesDiffer) {
+TEST(Validate, OnlyQuadraticGamesMayDifferBetweenPeers) {
   Parse("game { quadratic { heterogeneity: 1 } }");
   EXPECT_THAT(Error("game { bilinear { heterogeneity: 1 } }"),
               HasSubstr("game.bilinear.heterogeneity is 1, but all peers"));
 }
 
-TEST(Validate, RangesAndNames) {
+TEST(Validate, ValuesOutOfRangeAndUnknownNamesAreRefused) {
   EXPECT_THAT(Error("algorithm: \"dp-adam\""), HasSubstr("did you mean "
                                                          "\"dp-oadam\"?"));
   EXPECT_THAT(Error("step { generator_learning_rate: nan }"),
@@ -604,7 +604,7 @@ TEST(Validate, RangesAndNames) {
   EXPECT_THAT(Error("checkpoint { keep: 0 }"), HasSubstr("checkpoint.keep"));
 }
 
-TEST(Validate, WhatIsNotComputedOnAGpuIsRefusedThere) {
+TEST(Validate, AGameThatCannotRunOnAGpuIsRefusedThere) {
   const std::string gpu = "resources { device: \"cuda\" } ";
   for (const char* game : {"bilinear", "quadratic", "synthetic"}) {
     const std::string text = absl::StrCat("game { ", game, " {} }");
@@ -663,7 +663,7 @@ TEST(Validate, CodecsAndOptionsThatAreGoneSayWhatToWrite) {
                         "out"));
 }
 
-TEST(ConfigurationHash, IsOfWhatPeersShare) {
+TEST(ConfigurationHash, TheHashCoversOnlySettingsThatPeersShare) {
   const uint64_t hash = ConfigurationHash(Parse(""));
   EXPECT_EQ(hash, ConfigurationHash(
                       Parse("name: \"other\" evaluation { every: 7 } "
@@ -681,7 +681,7 @@ TEST(ConfigurationHash, IsOfWhatPeersShare) {
   EXPECT_NE(hash, ConfigurationHash(Parse("step { beta1: 0.4 }")));
 }
 
-TEST(ConfigurationLines, AreTheValuesThatTheHashIsOf) {
+TEST(ConfigurationLines, TheLinesAreTheValuesThatTheHashCovers) {
   const std::string lines = ConfigurationLines(
       Parse("name: \"other\" seed: 2 mixing { overlap_steps: auto } "
             "game { gan { data { classes: \"cat\" classes: \"dog\" } } }"));

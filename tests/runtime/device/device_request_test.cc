@@ -95,7 +95,7 @@ TEST(DeviceRequestTest, AGpuIsTakenWhereThereIsOne) {
   EXPECT_TRUE(Choose("cuda", {.driver = 13010}).ok());
 }
 
-TEST(DeviceRequestTest, TurnsAreSpreadUnlessANumberIsAskedFor) {
+TEST(DeviceRequestTest, PeersAreSpreadOverGpusUnlessTheyAskForOne) {
   const Machine three = {.devices = 3};
   for (const uint64_t turn : {0, 1, 2, 3, 8}) {
     const Device own = {Device::kCuda, static_cast<int>(turn % 3)};
@@ -106,7 +106,7 @@ TEST(DeviceRequestTest, TurnsAreSpreadUnlessANumberIsAskedFor) {
   }
 }
 
-TEST(DeviceRequestTest, WhatIsMissingIsNamed) {
+TEST(DeviceRequestTest, AMissingDriverOrGpuIsNamed) {
   EXPECT_THAT(Reason({.driver = 0}), HasSubstr("no NVIDIA driver"));
   EXPECT_THAT(Reason({.driver = 12080}),
               HasSubstr("knows CUDA 12.8, and this build is of 13.0"));
@@ -131,13 +131,13 @@ TEST(CudaLibraryTest, ABuildWithoutCudaSaysHowToGetOne) {
               HasSubstr("deploy/setup.sh --for cuda"));
 }
 
-TEST(CudaLibraryTest, ALibraryOfOthersIsRefused) {
+TEST(CudaLibraryTest, AFileThatIsNotTheCudaLibraryIsRefused) {
   const auto other = OpenCudaLibraryAt("/proc/self/exe");
   EXPECT_EQ(other.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(other.status().message()), HasSubstr("cannot open"));
 }
 
-TEST(CudaLibraryTest, TorchsHalfOpensOrTheMissingLibraryIsNamed) {
+TEST(CudaLibraryTest, TorchsCudaLibraryOpensOrAMissingOneIsNamed) {
   const absl::Status status = OpenTorchCuda();
   if (status.ok()) return;
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
@@ -157,7 +157,7 @@ TEST(CudaLibraryTest, NcclTellsItsVersionOrIsNamed) {
 }
 
 #if defined(GOSSAMER_CUDA_LIBRARY)
-TEST(CudaLibraryTest, TheBuildsOwnOpensWithoutADriver) {
+TEST(CudaLibraryTest, TheBuildsCudaLibraryOpensWithoutADriver) {
   const auto library = OpenCudaLibraryAt(GOSSAMER_CUDA_LIBRARY);
   ASSERT_TRUE(library.ok()) << library.status();
   EXPECT_EQ((*library)->kernels->name, "CUDA");

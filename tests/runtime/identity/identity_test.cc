@@ -72,7 +72,7 @@ class CertificateTest : public ::testing::Test {
   const Trust trust_;
 };
 
-TEST_F(CertificateTest, SaysWhoAndUntilWhen) {
+TEST_F(CertificateTest, ACertificateSaysItsHolderNamesAndValidity) {
   const KeyPair pair = *Issue(authority_, {.run = "run", .peer = {3}},
                               {"host.example", "10.0.0.3", "::1"}, now_, kDay);
   const auto read = trust_.Check(pair.certificate, now_);
@@ -105,7 +105,7 @@ TEST_F(CertificateTest, NeverOutlivesItsAuthority) {
   EXPECT_EQ(read->until, now_ + 100 * kDay);
 }
 
-TEST_F(CertificateTest, OfAnotherAuthorityIsRefused) {
+TEST_F(CertificateTest, ACertificateOfAnotherAuthorityIsRefused) {
   const KeyPair impostor = *MakeAuthority("run", now_, kDay);
   const KeyPair pair =
       *Issue(impostor, {.run = "run", .peer = {3}}, {}, now_, kDay);
@@ -123,11 +123,11 @@ TEST_F(CertificateTest, APeerCannotIssue) {
   EXPECT_FALSE(Trust::Create(peer.certificate, "").ok());
 }
 
-TEST_F(CertificateTest, TheAuthorityItselfIsNobody) {
+TEST_F(CertificateTest, TheAuthoritysOwnCertificateIsRefused) {
   EXPECT_FALSE(trust_.Check(authority_.certificate, now_).ok());
 }
 
-TEST_F(CertificateTest, WhatIsRevokedIsRefusedAndOthersAreNot) {
+TEST_F(CertificateTest, ARevokedCertificateIsRefusedAndOthersAreNot) {
   const KeyPair three = Peer(3), four = Peer(4), five = Peer(5);
   const std::string serial = ReadCertificate(three.certificate)->serial;
   const std::string other = ReadCertificate(five.certificate)->serial;
@@ -143,8 +143,8 @@ TEST_F(CertificateTest, WhatIsRevokedIsRefusedAndOthersAreNot) {
   EXPECT_TRUE(trust->Check(four.certificate, now_).ok());
 }
 
-// Returns the list `crl` with another end, signed anew.  A list of another tool
-// may end before its authority does.
+// Returns the list `crl` with another end, signed again.  A list of another
+// tool may end before its authority does.
 std::string EndsAt(absl::Time end, const KeyPair& authority,
                    const std::string& crl) {
   const openssl::CrlPtr list = openssl::ReadCrlPem(crl);
@@ -156,7 +156,7 @@ std::string EndsAt(absl::Time end, const KeyPair& authority,
       [&](BIO* out) { return PEM_write_bio_X509_CRL(out, list.get()); });
 }
 
-TEST_F(CertificateTest, AfterItsListHasEndedNobodyIsBelieved) {
+TEST_F(CertificateTest, NoCertificateIsAcceptedAfterTheRevocationListExpires) {
   const KeyPair three = Peer(3, 100 * kDay);
   const std::string own = *Revoke(authority_, "", {{"0a", kNever}}, now_);
   const auto trust = Trust::Create(authority_.certificate,
@@ -174,7 +174,7 @@ TEST_F(CertificateTest, AfterItsListHasEndedNobodyIsBelieved) {
                   .ok());
 }
 
-TEST_F(CertificateTest, WhatEndsWithItsAuthoritySaysSo) {
+TEST_F(CertificateTest, ACertificateOfAnExpiredAuthoritySaysSo) {
   const KeyPair three = Peer(3, 100 * kDay);
   for (const std::string& crl :
        {std::string(), *Revoke(authority_, "", {{"0a", kNever}}, now_)}) {
@@ -187,7 +187,7 @@ TEST_F(CertificateTest, WhatEndsWithItsAuthoritySaysSo) {
   }
 }
 
-TEST_F(CertificateTest, AListOfAnotherAuthorityIsNotTaken) {
+TEST_F(CertificateTest, AListOfAnotherAuthorityIsRefused) {
   const KeyPair other = *MakeAuthority("run", now_, kDay);
   const std::string list = *Revoke(other, "", {{"0a", kNever}}, now_);
   EXPECT_FALSE(Trust::Create(authority_.certificate, list).ok());
@@ -230,7 +230,7 @@ TEST_F(CertificateTest, SignaturesHoldForOneHolderPurposeAndText) {
       CheckSignature(Peer(1).certificate, "view", "text", signature).ok());
 }
 
-TEST(CertificateFolderTest, OpensWhatWasIssued) {
+TEST(CertificateFolderTest, AnIssuedFolderOpens) {
   const TestRun run;
   const auto folder = run.Certificates(run.Peer(3));
   ASSERT_NE(folder, nullptr);
@@ -278,7 +278,7 @@ TEST(CertificateFolderTest, EveryFlawIsNamed) {
               HasSubstr("bytes"));
 }
 
-TEST(CertificateFolderTest, TheServicesHasASignerForNothingElse) {
+TEST(CertificateFolderTest, TheServicesSigningKeyIsForSigningOnly) {
   const TestRun run;
   const Identity service = run.Other(Role::kTopology);
   const auto folder = run.Certificates(service);
@@ -315,7 +315,7 @@ TEST(CertificateFolderTest, TheServicesHasASignerForNothingElse) {
                     HasSubstr("gossamer certs issue")));
 }
 
-TEST(CertificateFolderTest, AnExpiredOneIsNotTaken) {
+TEST(CertificateFolderTest, AFolderWithAnExpiredCertificateIsRefused) {
   const TestRun run;
   const std::string path =
       run.Issue(run.Peer(3), absl::Now() - absl::Hours(3), absl::Hours(1));
@@ -347,7 +347,7 @@ TEST(CertificateFolderTest, WarnsBeforeItExpiresAndOnceADay) {
   EXPECT_THAT(folder->TakeExpiryWarning(), HasSubstr("has expired at "));
 }
 
-TEST(CertificateFolderTest, WarnsOfWhatSignsAndOfTheAuthority) {
+TEST(CertificateFolderTest, WarnsOfAnExpiringSignerAndAuthority) {
   const TestRun run;
   absl::Time now = absl::Now();
   const Identity service = run.Other(Role::kTopology);
@@ -369,7 +369,7 @@ TEST(CertificateFolderTest, WarnsOfWhatSignsAndOfTheAuthority) {
                     HasSubstr("certs init")));
 }
 
-TEST(CertificateFolderTest, LearnsOfRevocationsAndKeepsWhatItKnew) {
+TEST(CertificateFolderTest, ARevocationSurvivesADamagedOrMissingList) {
   const TestRun run;
   const auto folder = run.Certificates(run.Peer(3));
   const std::string four =
@@ -391,7 +391,7 @@ TEST(CertificateFolderTest, LearnsOfRevocationsAndKeepsWhatItKnew) {
   EXPECT_FALSE(folder->Check(four).ok());
 }
 
-TEST(CertificateFolderTest, AnOlderListLetsNobodyInAgain) {
+TEST(CertificateFolderTest, AnOlderListReadmitsNoRevokedPeer) {
   const TestRun run;
   const auto folder = run.Certificates(run.Peer(3));
   const std::string four =
@@ -424,7 +424,7 @@ TEST(CertificateFolderTest, AnotherRunOfTheSameAuthorityIsRefused) {
               HasSubstr("run \"other\""));
 }
 
-TEST(AuthorityFolderTest, IsMadeOnceAndKeptFromOthers) {
+TEST(AuthorityFolderTest, AnAuthorityIsMadeOnceAndItsKeyKeptPrivate) {
   const TestRun run;
   EXPECT_FALSE(AuthorityFolder::Init(run.authority_path(), "run", absl::Now(),
                                      absl::Hours(1))
@@ -435,7 +435,7 @@ TEST(AuthorityFolderTest, IsMadeOnceAndKeptFromOthers) {
               HasSubstr("chmod 600"));
 }
 
-TEST(AuthorityFolderTest, KnowsWhatItHasIssued) {
+TEST(AuthorityFolderTest, AnAuthorityListsTheCertificatesThatItHasIssued) {
   const TestRun run;
   run.Issue(run.Peer(2));
   run.Issue(run.Other(Role::kTopology));
@@ -453,7 +453,7 @@ TEST(AuthorityFolderTest, KnowsWhatItHasIssued) {
 }
 
 // Two people revoke at the same time, and the list has both revocations.
-TEST(AuthorityFolderTest, RevocationsAtOnceAllCount) {
+TEST(AuthorityFolderTest, ConcurrentRevocationsAllCount) {
   const TestRun run;
   constexpr int kEach = 10;
   std::vector<std::thread> people;
@@ -485,7 +485,7 @@ std::vector<std::string> Serials(int count) {
 }
 
 // The list is far larger than a certificate's PEM may be.
-TEST(AuthorityFolderTest, AListOfThousandsIsReadByEverybody) {
+TEST(AuthorityFolderTest, AListOfThousandsOfRevocationsCanBeRead) {
   const TestRun run;
   const auto folder = run.Certificates(run.Peer(3));
   const std::string four =
@@ -499,7 +499,7 @@ TEST(AuthorityFolderTest, AListOfThousandsIsReadByEverybody) {
   EXPECT_TRUE(CertificateFolder::Open(run.Issue(run.Peer(5))).ok());
 }
 
-TEST(AuthorityFolderTest, AListThatNobodyCouldReadIsNotWritten) {
+TEST(AuthorityFolderTest, ARevocationListTooLongToReadIsNotWritten) {
   const TestRun run;
   const AuthorityFolder authority = run.authority();
   ASSERT_TRUE(authority.Revoke({"0a"}, absl::Now()).ok());
@@ -514,7 +514,7 @@ TEST(AuthorityFolderTest, AListThatNobodyCouldReadIsNotWritten) {
   EXPECT_TRUE(CertificateFolder::Open(run.Issue(run.Peer(5))).ok());
 }
 
-TEST(FileLockTest, OneAtATimeHoldsIt) {
+TEST(FileLockTest, ALockHasOneHolderAtATime) {
   const TemporaryFolder folder;
   const std::string file = folder.path() + "/lock";
   {
@@ -531,7 +531,7 @@ TEST(FileLockTest, OneAtATimeHoldsIt) {
           .status()));
 }
 
-TEST(OpenDoorTest, BeyondThisMachineNeedsCertificatesOrAWord) {
+TEST(OpenDoorTest, AnAddressBeyondThisMachineNeedsCertificatesOrInsecure) {
   EXPECT_TRUE(OpenCertificates({}, "127.0.0.1:7700").ok());
   EXPECT_TRUE(OpenCertificates({}, "localhost:7700").ok());
   EXPECT_THAT(OpenCertificates({}, "10.0.0.1:7700").status().message(),

@@ -64,7 +64,7 @@ std::string Refusal(const std::string& pem) {
   return std::string(status.message());
 }
 
-TEST(SigningRequestTest, SaysWhatItWasMadeFor) {
+TEST(SigningRequestTest, ARequestSaysTheIdentityThatItIsFor) {
   for (const Identity& identity : {kPeer, kService, kOperator}) {
     const std::string pem = RequestOf(identity);
     EXPECT_THAT(pem, Not(HasSubstr("PRIVATE")));
@@ -113,7 +113,7 @@ TEST(SigningRequestTest, EveryFlawIsNamed) {
 }
 
 // One bit is changed anywhere: in the key, the names or the signature.
-TEST(SigningRequestTest, NothingCanBeChangedOnTheWay) {
+TEST(SigningRequestTest, ARequestWithOneBitChangedIsRefused) {
   const std::string pem = RequestOf(kPeer);
   const openssl::BioPtr reader = openssl::Reader(pem);
   const openssl::RequestPtr request = openssl::ReadRequestPem(reader.get());
@@ -132,7 +132,7 @@ TEST(SigningRequestTest, NothingCanBeChangedOnTheWay) {
   }
 }
 
-TEST(SigningRequestTest, TheServicesAsksForTwoKeysOfOneIdentity) {
+TEST(SigningRequestTest, TheServicesRequestHasTwoKeysOfOneIdentity) {
   const std::string whole = RequestOf(kService);
   const std::string kBegin = "-----BEGIN CERTIFICATE REQUEST-----";
   const size_t second = whole.find(kBegin, 1);
@@ -150,7 +150,7 @@ TEST(SigningRequestTest, TheServicesAsksForTwoKeysOfOneIdentity) {
               HasSubstr("one request too many"));
 }
 
-TEST(SigningRequestTest, IsMadeOfUsualKeysOnly) {
+TEST(SigningRequestTest, ARequestNeedsKeysOfTheRightKind) {
   const RequestKeys keys = *MakeRequestKeys(Role::kTopology);
   for (const RequestKeys& wrong :
        {RequestKeys{}, RequestKeys{"no key", ""},
@@ -185,7 +185,7 @@ class RequestFolderTest : public ::testing::Test {
   const TemporaryFolder machine_;
 };
 
-TEST_F(RequestFolderTest, TheAnswerMakesTheFolderWhole) {
+TEST_F(RequestFolderTest, TheSignedAnswerCompletesTheFolder) {
   for (const Identity& who : {kPeer, kOperator, kService}) {
     const std::string mine = Folder(Describe(who));
     const std::string answer = Folder("answer to " + Describe(who));
@@ -221,7 +221,7 @@ TEST_F(RequestFolderTest, TheAnswerMakesTheFolderWhole) {
   }
 }
 
-TEST_F(RequestFolderTest, WhatIsSignedIsKeptAndCanBeRevoked) {
+TEST_F(RequestFolderTest, ASignedCertificateIsListedAndCanBeRevoked) {
   const std::string mine = Folder("mine");
   const auto issued = Sign(Request(kPeer, mine), mine);
   ASSERT_TRUE(issued.ok()) << issued.status();
@@ -277,7 +277,7 @@ TEST_F(RequestFolderTest, KeysAreNeverReplaced) {
               HasSubstr("chmod 600"));
 }
 
-TEST_F(RequestFolderTest, AnAnswerSpoilsNobodysFolder) {
+TEST_F(RequestFolderTest, AnAnswerReplacesNoOtherHoldersCertificate) {
   const SigningRequest request = Request(kPeer, Folder("mine"));
   const std::string theirs = run_.Issue(run_.Peer(3));
   const std::string before = *ReadPemFile(theirs + "/cert.pem");
@@ -295,7 +295,7 @@ TEST_F(RequestFolderTest, AnAnswerSpoilsNobodysFolder) {
   EXPECT_TRUE(Sign(request, Folder("own")).ok());
 }
 
-TEST_F(RequestFolderTest, FilesThatAreNoneAreNamed) {
+TEST_F(RequestFolderTest, AFileThatIsNoRequestIsNamed) {
   EXPECT_THAT(ReadRequest(Folder("none.pem")).status().message(),
               AllOf(HasSubstr("none.pem"), HasSubstr("certs request")));
   for (const size_t size :

@@ -137,7 +137,7 @@ class Lab(unittest.TestCase):
         self.assertGreaterEqual(len(remains.left()), 7)  # its keeper, 3 x 2
         return lab, remains
 
-    def test_a_fleet_trains_in_it(self):
+    def test_a_fleet_trains_in_a_lab(self):
         config = self.write("c.textproto", CONFIG % 100)
         result = self.run_lab("--config", config, "--out", "here")
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -181,7 +181,7 @@ class Lab(unittest.TestCase):
         _, errors = lab.communicate(timeout=LIMIT)
         self.assertIn(lab.returncode, (0, 1), errors)  # 1: before it began
 
-    def test_a_peer_that_dies_ends_it(self):
+    def test_a_peer_that_dies_ends_the_lab(self):
         config = self.write("c.textproto", CONFIG % 100000)
         lab = self.start_lab("--config", config)
         log = os.path.join(self.folder, "runs/fleet/peer-2/metrics.jsonl")
@@ -211,7 +211,7 @@ class Lab(unittest.TestCase):
                     "10.77.0.1,10.77.0.2,10.77.0.3\n")
         self.assertEqual(self.run_lab("--exec", "true").returncode, 0)
 
-    def test_killed_it_leaves_nothing(self):
+    def test_a_killed_lab_leaves_nothing(self):
         lab, remains = self.start_sleepers()
         lab.kill()
         lab.communicate()
@@ -255,7 +255,7 @@ class Lab(unittest.TestCase):
         self.assertIn("stopped; the same command goes on", errors)
         self.assertEqual(remains.left(), [])
 
-    def test_who_does_not_end_is_named(self):
+    def test_a_command_that_does_not_end_is_named(self):
         ready = os.path.join(self.folder, "ready-")
         lab = self.start_lab(
             "--hosts", "3", "--exec", "[ $LAB_RANK != 1 ] || trap '' TERM; "
@@ -270,7 +270,7 @@ class Lab(unittest.TestCase):
         self.assertRegex(errors,
                          "rank 1 was killed, .* after being asked to end")
 
-    def test_signals_end_it_and_leave_nothing(self):
+    def test_a_signal_ends_a_lab_and_leaves_nothing(self):
         for sent in (signal.SIGTERM, signal.SIGINT):
             lab, remains = self.start_sleepers()
             lab.send_signal(sent)
@@ -281,7 +281,7 @@ class Lab(unittest.TestCase):
             for path in glob.glob(os.path.join(self.folder, "ready-*")):
                 os.remove(path)
 
-    def test_it_measures_itself(self):
+    def test_a_lab_measures_itself(self):
         result = self.run_lab("--check", "--hosts", "2", "--json")
         self.assertEqual(result.returncode, 0, result.stderr)
         pair = json.loads(result.stdout)["pairs"][0]
@@ -291,13 +291,13 @@ class Lab(unittest.TestCase):
         text = self.run_lab("--check", "--hosts", "2").stdout
         self.assertIn("worst error of a median round trip", text)
 
-    def test_it_shows_itself_to_anybody(self):
+    def test_a_lab_is_shown_without_privileges(self):
         shown = self.run_lab("--show", "--json",
                              preexec_fn=without_privileges)
         self.assertEqual(shown.returncode, 0, shown.stderr)
         self.assertEqual(len(json.loads(shown.stdout)["hosts"]), 4)
 
-    def test_without_privileges_it_says_what_to_do(self):
+    def test_a_lab_without_privileges_says_what_to_do(self):
         result = self.run_lab("--exec", "true", preexec_fn=without_privileges)
         self.assertEqual(result.returncode, 1)
         for part in ("not permitted", "root", "sudo", "unshare --user"):

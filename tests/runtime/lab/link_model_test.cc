@@ -145,7 +145,7 @@ TEST(LinkModel, SomePacketsAreOvertaken) {
   EXPECT_NEAR(late, 100, 5 * 9.5);
 }
 
-TEST(LinkModel, WhatIsLostStillTookTheWire) {
+TEST(LinkModel, ALostPacketStillOccupiesTheWire) {
   LinkModel link = Make({.bytes_per_second = k100Mbit, .loss = 1});
   link.Send(0, 1250);
   EXPECT_EQ(link.Backlog(0), 1250u);
@@ -172,7 +172,7 @@ TEST(LinkModel, OutagesComeAgain) {
   }
 }
 
-TEST(LinkModel, AnOutageIsAtTheWireNotAtTheQueue) {
+TEST(LinkModel, AnOutageHitsPacketsWhenTheyReachTheWire) {
   // The packet is sent before the outage, but is on the wire only within it.
   LinkModel link =
       Make({.bytes_per_second = 1'000'000'000, .outages = {{50, 60, 0}}});

@@ -83,7 +83,7 @@ TEST(AccessPolicyTest, OperatorsAndMembersMeasureAFleet) {
       policy.Check(PeerOf(3), {.call = Call::kMeasure}, now)));
 }
 
-TEST(AccessPolicyTest, AFloodOfOneIsBoundedAndHurtsNobodyElse) {
+TEST(AccessPolicyTest, APeersFloodOfCallsIsBoundedAndHurtsNoOther) {
   AccessPolicy policy;
   absl::Time now = absl::UnixEpoch();
   const AccessRequest three{
@@ -255,7 +255,7 @@ TEST_F(LockedServiceTest, APeerRegistersAsItselfOnly) {
   EXPECT_TRUE(Register(*stub, 1).ok());
 }
 
-TEST_F(LockedServiceTest, WhatItRefusesHasANameAndACount) {
+TEST_F(LockedServiceTest, ARefusedCallIsLoggedAndCountedByKind) {
   const auto stub = StubOf(run_.Peer(1));
   for (int times = 0; times < 3; ++times) EXPECT_FALSE(Register(*stub, 2).ok());
   wire::RegisterRequest stale = RequestOf(1);
@@ -278,7 +278,7 @@ TEST_F(LockedServiceTest, WhatItRefusesHasANameAndACount) {
                                  HasSubstr("peer_refused: at 127.0.0.1:7000")));
 }
 
-TEST_F(LockedServiceTest, StrangersDoNotEvenReachIt) {
+TEST_F(LockedServiceTest, AClientWithoutACertificateOfTheRunCannotRegister) {
   EXPECT_FALSE(Register(*StubWith(grpc::InsecureChannelCredentials()), 1).ok());
   const TestRun impostor;
   EXPECT_FALSE(
@@ -298,7 +298,7 @@ TEST_F(LockedServiceTest, RevocationHoldsOnOpenConnections) {
   EXPECT_THAT(revoked.error_message(), HasSubstr("revoked"));
 }
 
-TEST_F(LockedServiceTest, AListThatCannotBeReadIsToldOnce) {
+TEST_F(LockedServiceTest, ARevocationListThatCannotBeReadIsReportedOnce) {
   const auto own = run_.Certificates(run_.Other(Role::kTopology));
   std::ofstream(own->crl_path()) << "half a lis";
   EXPECT_TRUE(service_->Tick().ok());
@@ -307,7 +307,7 @@ TEST_F(LockedServiceTest, AListThatCannotBeReadIsToldOnce) {
                                                 HasSubstr("stays in force"))));
 }
 
-TEST_F(LockedServiceTest, ACertificateThatEndsSoonIsToldOfOnceADay) {
+TEST_F(LockedServiceTest, ACertificateThatEndsSoonIsReportedOnceADay) {
   const auto own = run_.Certificates(run_.Other(Role::kTopology));
   run_.Issue(run_.Other(Role::kTopology), absl::Now() - absl::Minutes(55),
              absl::Hours(1));
@@ -396,7 +396,7 @@ TEST_F(LockedServiceTest, OnlyAViewThatAServiceHasSignedIsTakenBack) {
   EXPECT_EQ(hand_back(), grpc::StatusCode::OK);
 }
 
-TEST_F(LockedServiceTest, OnlyOperatorsAndMembersStopIt) {
+TEST_F(LockedServiceTest, OnlyOperatorsAndMembersMayStopTheFleet) {
   const auto one = StubOf(run_.Peer(1));
   const auto two = StubOf(run_.Peer(2));
   ASSERT_TRUE(Register(*one, 1).ok());
@@ -409,7 +409,7 @@ TEST_F(LockedServiceTest, OnlyOperatorsAndMembersStopIt) {
             grpc::StatusCode::PERMISSION_DENIED);
 }
 
-TEST_F(LockedServiceTest, OnlyOperatorsAndMembersMeasureIt) {
+TEST_F(LockedServiceTest, OnlyOperatorsAndMembersMayMeasureTheFleet) {
   const auto measure = [&](const Identity& who) { return Measure(who); };
   ASSERT_TRUE(Register(*StubOf(run_.Peer(1)), 1).ok());
   EXPECT_EQ(measure(run_.Peer(2)), grpc::StatusCode::PERMISSION_DENIED);
@@ -421,7 +421,7 @@ TEST_F(LockedServiceTest, OnlyOperatorsAndMembersMeasureIt) {
             grpc::StatusCode::PERMISSION_DENIED);
 }
 
-TEST_F(LockedServiceTest, WhoHasLeftOrWasRemovedSteersItNoMore) {
+TEST_F(LockedServiceTest, AFormerMemberMayNoLongerMeasureOrStopTheFleet) {
   BeginWith(5);
   const auto plain = [](wire::HeartbeatRequest&) {};
   for (const int id : {2, 3}) {
@@ -471,7 +471,7 @@ TEST_F(LockedServiceTest, ARevokedMemberIsOutOfTheNextView) {
 }
 
 // A restarted service does not know which certificate the peer had.
-TEST_F(LockedServiceTest, WhoWasRevokedWhileTheServiceWasAwayIsOutAfterALease) {
+TEST_F(LockedServiceTest, AMemberRevokedDuringAnOutageIsOutAfterALease) {
   BeginWith(5);
   const auto all_but_three = [this] {
     for (const int id : {1, 2, 4, 5}) Beat(id, [](wire::HeartbeatRequest&) {});
@@ -547,7 +547,7 @@ TEST_F(LockedServiceTest, GiantAndCompressedRequestsAreRefused) {
 
 // The clients send a byte at a time, half a handshake, or a member calls
 // nothing.
-TEST_F(LockedServiceTest, WhoDawdlesIsCutOff) {
+TEST_F(LockedServiceTest, ASlowOrSilentClientIsCutOff) {
   const auto idle = grpc::CreateChannel(
       absl::StrCat("127.0.0.1:", server_.port),
       TlsCredentials(run_.Certificates(run_.Peer(1))).Channel(Role::kTopology));
@@ -564,7 +564,7 @@ TEST_F(LockedServiceTest, WhoDawdlesIsCutOff) {
 
 // One host has half of all places.  A client that has called no longer counts,
 // and a silent one is cut off.
-TEST_F(LockedServiceTest, ConnectionsOfStrangersAreBounded) {
+TEST_F(LockedServiceTest, UnauthenticatedConnectionsAreBounded) {
   const auto stub = StubOf(run_.Peer(1));
   ASSERT_TRUE(Register(*stub, 1).ok());
   std::vector<std::unique_ptr<RawSocket>> silent;
@@ -658,7 +658,7 @@ TEST_F(LockedServiceTest, ManySmallFieldsCostLittleAndAreRefused) {
   EXPECT_LT(PeakMemory() - before, kPeakFactor * (16 << 10));
 }
 
-TEST_F(LockedServiceTest, ViewsAreSignedAndOnlyTheServicesAreBelieved) {
+TEST_F(LockedServiceTest, OnlyViewsSignedByTheServiceAreAccepted) {
   const auto stub = StubOf(run_.Peer(1));
   ASSERT_TRUE(Register(*stub, 1).ok());
   wire::HeartbeatRequest heartbeat;

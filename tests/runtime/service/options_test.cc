@@ -22,7 +22,7 @@ absl::StatusOr<CommandLine> Parse(std::vector<std::string> arguments) {
   return ParseCommandLine(static_cast<int>(argv.size()), argv.data());
 }
 
-TEST(OptionsTest, FlagsAlone) {
+TEST(OptionsTest, FlagsAloneConfigureAFleet) {
   const auto line = Parse({"--set", "peers=8", "--set", "mixing.graph=torus",
                            "--set", "seed=5", "--set", "name=r1"});
   ASSERT_TRUE(line.ok()) << line.status();
@@ -63,7 +63,7 @@ TEST(OptionsTest, AConfigurationIsEnforcedWithWhatIsSetOverIt) {
   EXPECT_NE(line->options.fleet.configuration_hash, six);
 }
 
-TEST(OptionsTest, ClippingAsksForPartners) {
+TEST(OptionsTest, ClippingSetsTheLeastNumberOfPartners) {
   TemporaryFolder folder;
   const std::string path = folder.path() + "/run.textproto";
   std::ofstream(path) << "peers: 9\nmixing { graph: \"torus\" clip_radius: 1 "
@@ -79,7 +79,7 @@ TEST(OptionsTest, ClippingAsksForPartners) {
       HasSubstr("mixing.clip_radius"));
 }
 
-TEST(OptionsTest, WhomToLetInIsPassedOn) {
+TEST(OptionsTest, CertificatesAndTheInsecureFlagArePassedOn) {
   const auto line = Parse({"--listen", "10.0.0.1:1", "--certs", "certs/t"});
   ASSERT_TRUE(line.ok()) << line.status();
   EXPECT_EQ(line->options.exposure.certificates, "certs/t");
@@ -121,7 +121,7 @@ TEST(OptionsTest, TheStateMayBeInEtcd) {
   }
 }
 
-TEST(OptionsTest, FaultsAndHelp) {
+TEST(OptionsTest, WrongFlagsAreRefusedAndHelpIsShown) {
   EXPECT_FALSE(Parse({"--peeers", "4"}).ok());
   EXPECT_FALSE(Parse({"--set", "peers=four"}).ok());
   EXPECT_FALSE(Parse({"--min-gap", "2"}).ok());

@@ -87,7 +87,7 @@ std::string MessageOf(const absl::Status& status) {
   return std::string(status.message());
 }
 
-TEST(TopologyReplicasTest, OneServesAndTheOtherSaysWho) {
+TEST(TopologyReplicasTest, OneInstanceServesAndTheOtherNamesIt) {
   EtcdServer etcd;
   auto first = std::make_unique<Replica>(etcd.address(), "first");
   Replica second(etcd.address(), "second");
@@ -129,7 +129,7 @@ class ToldStore final : public Store {
 
 // The store is lost before a tick notices it.  The service's knowledge, and so
 // its refusals, may be out of date.
-TEST(TopologyReplicasTest, WhoWakesWithoutItsLeaseAnswersNothing) {
+TEST(TopologyReplicasTest, AnInstanceThatHasLostItsLeaseRefusesEveryCall) {
   auto owned = std::make_unique<ToldStore>();
   ToldStore& store = *owned;
   FleetOptions options;
@@ -152,7 +152,7 @@ TEST(TopologyReplicasTest, WhoWakesWithoutItsLeaseAnswersNothing) {
   server->server->Shutdown(std::chrono::system_clock::now());
 }
 
-TEST(TopologyReplicasTest, WhatAnotherLeftAndCannotBeEndsAReplica) {
+TEST(TopologyReplicasTest, AnUnreadableRecordInEtcdEndsAnInstance) {
   EtcdServer etcd;
   etcd.Put("gossamer/run/fleet", "garbage");
   Replica first(etcd.address(), "first");
@@ -166,7 +166,7 @@ TEST(TopologyReplicasTest, WhatAnotherLeftAndCannotBeEndsAReplica) {
   EXPECT_THAT(MessageOf(ended), HasSubstr("gossamer/run/fleet"));
 }
 
-TEST(TopologyReplicasTest, AStandByIsRefusedForItsOwnFaultsAtOnce) {
+TEST(TopologyReplicasTest, AStandbyWithWrongOptionsIsRefusedAtOnce) {
   EtcdServer etcd;
   etcd.Put("gossamer/run/active", "somebody");
   Replica impossible(etcd.address(), "second", absl::Seconds(60), 0);

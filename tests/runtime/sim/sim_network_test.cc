@@ -110,7 +110,7 @@ class SimNetworkTest : public ::testing::Test {
 };
 
 // The smaller id dials.
-TEST_F(SimNetworkTest, WhoHasMovedIsFoundAtItsNewAddressOnly) {
+TEST_F(SimNetworkTest, APeerThatMovedIsFoundAtItsNewAddressOnly) {
   network_ = std::make_unique<SimNetwork>(&loop_, SimOptions{});
   a_ = std::make_unique<Peer>(network_.get(), &loop_, kA);
   b_ = std::make_unique<Peer>(network_.get(), &loop_, kB);
@@ -195,7 +195,7 @@ TEST_F(SimNetworkTest, AnUplinkIsOneWireForAllLinks) {
   a_->transport->Send(kB, Channel::kEdge, Number(3));
   b_->transport->Send(kA, Channel::kEdge, Number(4));
   loop_.RunFor(absl::Seconds(5));
-  // A frame a second leaves, whomever it is for; the other way has no limit.
+  // A frame a second leaves, for either peer; the other way has no limit.
   const auto after = [&](const Arrival& arrival) {
     return absl::ToDoubleSeconds(arrival.at - start);
   };
@@ -205,7 +205,7 @@ TEST_F(SimNetworkTest, AnUplinkIsOneWireForAllLinks) {
   EXPECT_LT(after(a_->arrivals.at(0)), 0.01);
 }
 
-TEST_F(SimNetworkTest, ABreakLosesASuffixOnlyAndComesBack) {
+TEST_F(SimNetworkTest, ABrokenConnectionLosesOnlyASuffixAndComesBack) {
   bool lost_some = false;
   bool kept_some = false;
   for (uint64_t seed = 1; seed <= 20; ++seed) {
@@ -326,7 +326,7 @@ TEST_F(SimNetworkTest, ADoubleDialSendsOnTheNewestAndReadsBoth) {
   EXPECT_THAT(b_->downs, ElementsAre(2));
 }
 
-TEST_F(SimNetworkTest, ChaosDoesWhatItIsAskedTo) {
+TEST_F(SimNetworkTest, ChaosLosesDuplicatesReordersAndCorruptsFrames) {
   const auto run = [&](SimChaos chaos) {
     Build({});
     network_->SetChaos(chaos);

@@ -51,7 +51,7 @@ TEST_F(VirtualLoopTest, ATimerInThePastRunsNowAndTimeDoesNotGoBack) {
 }
 
 // Far more callbacks are cancelled than run: the others keep their order.
-TEST_F(VirtualLoopTest, WhatIsCancelledLeavesTheOthersInOrder) {
+TEST_F(VirtualLoopTest, CancelledCallbacksLeaveTheOthersInOrder) {
   const absl::Time start = loop_.Now();
   for (int i = 9; i >= 0; --i) {
     loop_.RunAt(start + i * kSecond, Note(i));
@@ -89,7 +89,7 @@ TEST_F(VirtualLoopTest, RunUntilStopsAtTheTimeAndShowsIt) {
   EXPECT_TRUE(loop_.RunUntil([&] { return ran_.size() == 2; }, kSecond));
 }
 
-TEST_F(VirtualLoopTest, RunGivesUpOnWhatNeverEnds) {
+TEST_F(VirtualLoopTest, RunGivesUpOnCallbacksThatNeverEnd) {
   struct Forever {
     VirtualLoop* loop;
     void operator()() && { loop->Post(Forever{loop}); }
@@ -156,7 +156,7 @@ TEST_F(VirtualLoopTest, APeersClockMayDifferAndDrift) {
   EXPECT_EQ(peer.runs(), 2u);
 }
 
-TEST_F(VirtualLoopTest, ComputeTakesItsKeyedTime) {
+TEST_F(VirtualLoopTest, ComputeTakesTheTimeThatItsKeyDraws) {
   const auto durations = [](uint64_t seed) {
     VirtualLoop loop;
     VirtualCompute compute(

@@ -125,7 +125,7 @@ TEST(MetricsLog, AScoreIsThatOfItsRound) {
 }
 
 // gRPC lets 8 KB of the other end's reason through.
-TEST(MetricsLog, WhatOthersSayIsCut) {
+TEST(MetricsLog, ATextFromAnotherPeerIsCutShort) {
   const std::string said = "peer 2: " + std::string(8000, '\n');
   const std::string line = ToJsonLine(Event{kStart, 3, "edge_down", said});
   EXPECT_LT(line.size(), 6000u);
@@ -237,7 +237,7 @@ TEST(Throttle, ByTimeReportsOnceInAWhile) {
   EXPECT_EQ(told.seen(), 102u);
 }
 
-TEST(MetricsLog, ClippingIsThereIfThereIsAny) {
+TEST(MetricsLog, ARoundHasClippingKeysOnlyIfItClipped) {
   RoundMetrics m = Round(2);
   m.clipping = {3, 0.5};
   EXPECT_THAT(ToJsonLine(m),
@@ -254,7 +254,7 @@ TEST(MetricsLog, ClippingIsThereIfThereIsAny) {
   EXPECT_THAT(ToJson(Summarize({{Round(1)}})), Not(HasSubstr("clipped")));
 }
 
-TEST(MetricsLog, WhatIsNotFiniteIsNull) {
+TEST(MetricsLog, ANumberThatIsNotFiniteIsNull) {
   RoundMetrics m = Round(1);
   m.losses[0].value = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THAT(ToJsonLine(m), HasSubstr(R"("generator_loss":null)"));
@@ -305,7 +305,7 @@ TEST(MetricsLog, NamesOfPlayersAreFewAndShort) {
   EXPECT_EQ(back->losses[1].player, "0");
 }
 
-TEST(MetricsLog, ALaterLifeOfARoundCounts) {
+TEST(MetricsLog, ARepeatedRoundReplacesItsEarlierLines) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/metrics.jsonl";
   RoundMetrics again = Round(2);
@@ -321,7 +321,7 @@ TEST(MetricsLog, ALaterLifeOfARoundCounts) {
   EXPECT_EQ(ValueOf(rounds->back().losses, "generator"), 9);
 }
 
-TEST(MetricsLog, NamesTheLineThatIsNone) {
+TEST(MetricsLog, ALineThatIsNoRoundIsNamed) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/metrics.jsonl";
   std::ofstream(path) << ToJsonLine(Round(1)) << "\nnonsense\n"
@@ -466,7 +466,7 @@ TEST(Summary, APauseIsNotTraining) {
 }
 
 // The pause is left out however short it is, in every score's time and traffic.
-TEST(ElapsedOf, LeavesOutWhatLiesBetweenTwoLives) {
+TEST(ElapsedOf, APauseBetweenTwoIncarnationsIsLeftOut) {
   std::vector<RoundMetrics> rounds = Rounds(11);
   for (size_t i = 6; i < rounds.size(); ++i) {
     rounds[i].finished += absl::Seconds(20);
@@ -605,7 +605,7 @@ TEST(Progress, HasNoLossBeforeAnybodyHasTrained) {
   EXPECT_THAT(FormatLine(p), HasSubstr("ETA 2m30s  consensus"));
 }
 
-TEST(Progress, NoTimeLeftWithoutARate) {
+TEST(Progress, NoTimeLeftIsShownWithoutARate) {
   FleetProgress p = FourPeers();
   p.peers[2].rounds_per_second = 0;
   EXPECT_EQ(TimeLeft(p), std::nullopt);
@@ -613,7 +613,7 @@ TEST(Progress, NoTimeLeftWithoutARate) {
   EXPECT_THAT(FormatTable({.title = "empty"}, 80), SizeIs(4));
 }
 
-TEST(Progress, SaysWhoIsSilentAndWhoIsDone) {
+TEST(Progress, SilentAndFinishedPeersAreMarked) {
   FleetProgress p = FourPeers();
   p.peers[0].silent = absl::Seconds(75);
   p.peers[1].finished = true;
@@ -622,7 +622,7 @@ TEST(Progress, SaysWhoIsSilentAndWhoIsDone) {
   EXPECT_THAT(lines[4], HasSubstr("done"));
 }
 
-TEST(Progress, UnitsForPeople) {
+TEST(Progress, NumbersAreShownInReadableUnits) {
   EXPECT_EQ(HumanBytes(0), "0 B");
   EXPECT_EQ(HumanBytes(999), "999 B");
   EXPECT_EQ(HumanBytes(1000), "1 kB");

@@ -48,7 +48,7 @@ class Door {
   const int port = listener_.port();
 };
 
-TEST(AdmissionGateTest, WhoHasGoneBeforeItIsAcceptedHoldsNoPlace) {
+TEST(AdmissionGateTest, AConnectionResetBeforeItIsAcceptedHoldsNoPlace) {
   Door door(8);  // four of one host
   for (int i = 0; i < 8; ++i) {
     RawSocket(door.port).Reset();
@@ -66,7 +66,7 @@ TEST(AdmissionGateTest, WhoHasGoneBeforeItIsAcceptedHoldsNoPlace) {
   EXPECT_EQ(door.gate.refused(), 0u) << "there was room for all who stayed";
 }
 
-TEST(AdmissionGateTest, WhoGoesAfterwardsMakesRoom) {
+TEST(AdmissionGateTest, AnAdmittedConnectionThatEndsMakesRoom) {
   Door door(2);
   for (int i = 0; i < 4; ++i) {
     RawSocket stranger(door.port);

@@ -70,7 +70,7 @@ void LetItLook(Node& node) {
   ASSERT_TRUE(looked->WaitForNotificationWithTimeout(kLimit));
 }
 
-TEST_P(ClockJumpTest, WhatIsUnderWayGoesOnAndItsRateIsTrue) {
+TEST_P(ClockJumpTest, AFrameUnderWayArrivesAndItsMeasuredRateIsRight) {
   GrpcOptions options = OptionsOf(kA);
   options.lanes = 2;
   options.check_again = absl::Milliseconds(5);

@@ -70,7 +70,7 @@ TEST(FloodBudgetTest, PayloadsMayBeAWindowAhead) {
   }
 }
 
-TEST(FloodBudgetTest, SmallMessagesCostMoreThanTheirBytes) {
+TEST(FloodBudgetTest, TheOverheadOfSmallMessagesIsNoFlood) {
   Link link;
   link.Greet();
   for (int i = 0; i < 2000; ++i) {
@@ -81,7 +81,7 @@ TEST(FloodBudgetTest, SmallMessagesCostMoreThanTheirBytes) {
   }
 }
 
-TEST(FloodBudgetTest, WhoOnlyReceivesSendsUpdatesOfWindows) {
+TEST(FloodBudgetTest, APeerThatOnlyReceivesMaySendWindowUpdates) {
   Link link;
   link.Greet();
   for (int i = 0; i < 2000; ++i) {
@@ -91,7 +91,7 @@ TEST(FloodBudgetTest, WhoOnlyReceivesSendsUpdatesOfWindows) {
   }
 }
 
-TEST(FloodBudgetTest, ALargeMessageTakesLongOnASlowLink) {
+TEST(FloodBudgetTest, ALargeMessageOnASlowLinkIsNoFlood) {
   for (const double rate : {4 * kKiB, 64 * kKiB, kMiB}) {  // bytes a second
     Link link;
     link.Greet();
@@ -115,7 +115,7 @@ TEST(FloodBudgetTest, KeepalivesAndEstimatesOfTheLinkAreFree) {
   }
 }
 
-TEST(FloodBudgetTest, CallsBringHeadersAndMayBeRefused) {
+TEST(FloodBudgetTest, HeadersAndRefusedCallsAreNoFlood) {
   constexpr double kHeaders = 300 + kTls, kRequest = 200 + 14;
   Link link(kMiB);
   // A long chain of certificates, and a view that is handed back.
@@ -136,7 +136,7 @@ TEST(FloodBudgetTest, CallsBringHeadersAndMayBeRefused) {
   }
 }
 
-TEST(FloodBudgetTest, AStrangersFloodIsSoonTooMuch) {
+TEST(FloodBudgetTest, AFloodBeforeAHelloSoonExceedsTheBudget) {
   // Pings, which are answered.
   Link stranger;
   stranger.facts.read = stranger.facts.sent = 512 * kKiB;
@@ -152,7 +152,7 @@ TEST(FloodBudgetTest, AStrangersFloodIsSoonTooMuch) {
   EXPECT_TRUE(resets.Look());
 }
 
-TEST(FloodBudgetTest, ANeighboursFloodEnds) {
+TEST(FloodBudgetTest, ANeighboursFloodExceedsTheBudgetAfterAWindow) {
   // It may have as much under way as a window holds.
   Link pings;
   pings.Greet();
@@ -187,7 +187,7 @@ TEST(FloodBudgetTest, MessagesDoNotHideAFlood) {
   EXPECT_TRUE(small.exceeded);
 }
 
-TEST(FloodBudgetTest, NothingIsSavedUp) {
+TEST(FloodBudgetTest, SilenceAndPayloadsSaveUpNoBudget) {
   Link link;
   link.Greet();
   // A day of silence, and a gigabyte of payloads.
@@ -219,7 +219,7 @@ class Accepted {
   const int socket;
 };
 
-TEST(FloodGuardTest, ResetsWhatFloodsWithAllThatItHasSent) {
+TEST(FloodGuardTest, AFloodingConnectionIsResetWithItsUnreadBytes) {
   const RawListener listener;
   const auto gate = std::make_shared<AdmissionGate>(8);
   FloodGuard guard(/*window=*/0, gate);

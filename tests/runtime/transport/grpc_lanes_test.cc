@@ -38,7 +38,7 @@ TEST(GrpcLanesTest, ALaneThatIsAnsweredAsAnotherIsRefused) {
       [](const Seen& s) { return s.ups.size() == 1 && s.downs.empty(); }));
 }
 
-TEST(GrpcLanesTest, NobodyIsAtAStreamThatIsNotOpen) {
+TEST(GrpcLanesTest, AStreamThatIsNotOpenHasNoCaller) {
   for (const bool dialled : {false, true}) {
     const GrpcStream stream(nullptr,
                             {.max_body_bytes = 1,
@@ -69,7 +69,7 @@ class DeafClient {
 };
 
 // Every lane has a queue, but the waiting bytes of one peer are summed.
-TEST(GrpcLanesTest, WhatWaitsForAConnectionIsBoundedOverItsLanes) {
+TEST(GrpcLanesTest, BytesWaitingForAConnectionAreBoundedOverItsLanes) {
   GrpcOptions options = OptionsOf(kA);
   options.lanes = 2;
   options.max_queued_bytes = 6 << 20;
@@ -88,7 +88,7 @@ TEST(GrpcLanesTest, WhatWaitsForAConnectionIsBoundedOverItsLanes) {
 }
 
 // The newest connection, which carries all frames, goes on.
-TEST(GrpcLanesTest, WhoAsksForTheMostPaysWithWhatIsOlder) {
+TEST(GrpcLanesTest, APeerThatExceedsTheBudgetLosesAnOlderConnection) {
   constexpr size_t kLarge = 3 << 20;
   GrpcOptions options = OptionsOf(kA);
   options.max_body_bytes = 4 << 20;
@@ -108,7 +108,7 @@ TEST(GrpcLanesTest, WhoAsksForTheMostPaysWithWhatIsOlder) {
 
 // A peer that does not read, with several connections, and an honest one that
 // sends and receives large frames.
-TEST(GrpcLanesTest, WhoHoldsTheMostPaysWhenAllIsHeld) {
+TEST(GrpcLanesTest, ThePeerThatHoldsTheMostBytesLosesAConnection) {
   constexpr size_t kLarge = 3 << 20;
   constexpr PeerId kC{3};
   for (const bool comes_in : {false, true}) {

@@ -62,7 +62,7 @@ class InstanceCallsTest : public testing::Test {
   std::vector<absl::Duration> limits_;
 };
 
-TEST_F(InstanceCallsTest, WhoServesIsFoundAndAskedFirstFromThenOn) {
+TEST_F(InstanceCallsTest, TheInstanceThatServesIsFoundAndAskedFirstAfterwards) {
   InstanceCalls instances(kAddresses, Maker());
   codes_['1'] = grpc::StatusCode::UNAVAILABLE;
   EXPECT_TRUE(Ask(instances).ok());
@@ -83,7 +83,7 @@ TEST_F(InstanceCallsTest, ARefusalIsAnAnswer) {
   EXPECT_THAT(asked_, ElementsAre('1'));
 }
 
-TEST_F(InstanceCallsTest, IfNobodyServesEveryAnswerIsTold) {
+TEST_F(InstanceCallsTest, EveryAnswerIsReportedIfNoInstanceServes) {
   InstanceCalls instances(kAddresses, Maker());
   for (const char who : {'1', '2', '3'}) {
     codes_[who] = grpc::StatusCode::UNAVAILABLE;
@@ -97,7 +97,7 @@ TEST_F(InstanceCallsTest, IfNobodyServesEveryAnswerIsTold) {
   EXPECT_EQ(Ask(one).error_message(), "says 127.0.0.1:1");
 }
 
-TEST_F(InstanceCallsTest, TheSilentGetEqualShares) {
+TEST_F(InstanceCallsTest, SilentInstancesGetEqualSharesOfTheTime) {
   InstanceCalls instances(kAddresses, Maker());
   for (const char who : {'1', '2', '3'}) {
     codes_[who] = grpc::StatusCode::UNAVAILABLE;
@@ -111,7 +111,7 @@ TEST_F(InstanceCallsTest, TheSilentGetEqualShares) {
   EXPECT_LE(limits_[2], absl::Seconds(3));
 }
 
-TEST_F(InstanceCallsTest, WhoCouldNotBeReachedGetsANewConnection) {
+TEST_F(InstanceCallsTest, AnInstanceThatCouldNotBeReachedGetsANewConnection) {
   InstanceCalls instances(kAddresses, Maker());
   codes_['1'] = grpc::StatusCode::UNAVAILABLE;
   Ask(instances);
@@ -148,7 +148,7 @@ TEST_F(InstanceCallsTest, AfterCancelNothingIsAsked) {
   EXPECT_THAT(asked_, IsEmpty());
 }
 
-TEST_F(InstanceCallsTest, NoAddressIsNoAnswer) {
+TEST_F(InstanceCallsTest, CallsWithoutAnAddressAreUnavailable) {
   InstanceCalls none(",", Maker());
   const grpc::Status status = Ask(none);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);

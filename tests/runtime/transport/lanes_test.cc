@@ -102,7 +102,7 @@ TEST(LanesTest, FramesComeOutInTheOrderInWhichTheyWereSent) {
   }
 }
 
-TEST(LanesTest, WhatNoPeerSendsIsRefused) {
+TEST(LanesTest, APartThatNoPeerSendsIsRefused) {
   const auto refused = [](size_t lane, ReceivedFrame part) {
     LaneJoiner joiner(kMaxBody, Budget());
     std::vector<ReceivedFrame> out;
@@ -136,7 +136,7 @@ TEST(LanesTest, PartsOfDifferentFramesAreRefused) {
 }
 
 // A peer that never sends the parts of lane 0 cannot fill the memory.
-TEST(LanesTest, WhatWaitsIsWithinTheBudget) {
+TEST(LanesTest, WaitingPartsAreWithinTheBudget) {
   const auto budget = Budget(3 * (300 + kHeldOverhead) + 100);
   {
     LaneJoiner joiner(kMaxBody, budget);

@@ -40,7 +40,7 @@ GrpcOptions Hasty() {
   return options;
 }
 
-TEST(LimitsTest, ABombIsRefusedBeforeItGoesOff) {
+TEST(LimitsTest, AClientsCompressionBombIsRefusedWithoutUnpackingIt) {
   Node node(OptionsOf(kA));
   node.Connect(kB, "");
   grpc::ChannelArguments arguments;
@@ -61,7 +61,7 @@ TEST(LimitsTest, ABombIsRefusedBeforeItGoesOff) {
 // gRPC itself refuses both.  Only the sending end hears that.  The other end
 // learns that the stream is over, and not why: for an unauthenticated end that
 // its connection failed, for a neighbour that it is down.
-TEST(LimitsTest, WhatGrpcRefusesIsToldToItsSenderOnly) {
+TEST(LimitsTest, AMessageThatGrpcRefusesIsReportedToItsSenderOnly) {
   constexpr size_t kTooMuch = (size_t{4} << 20) + kMaxChunkOverhead + 1;
   for (const bool compressed : {false, true}) {
     for (const bool greets : {false, true}) {
@@ -95,7 +95,7 @@ TEST(LimitsTest, WhatGrpcRefusesIsToldToItsSenderOnly) {
   }
 }
 
-TEST(LimitsTest, ABombFromWhomItDialsIsRefusedBeforeItGoesOff) {
+TEST(LimitsTest, ADialledPeersCompressionBombIsRefusedWithoutUnpackingIt) {
   const HostileServer hostile;
   GrpcOptions options = OptionsOf(kA);
   options.initial_backoff = options.max_backoff = kLimit;
@@ -130,13 +130,13 @@ TEST(LimitsTest, ANeighbourThatVanishesIsNoticedAtBothEnds) {
   EXPECT_TRUE(b.Await(down));
 }
 
-TEST(LimitsTest, WhoSaysNothingIsCutOff) {
+TEST(LimitsTest, ASilentClientIsCutOff) {
   Node node(Hasty());
   RawSocket silent(PortOf(node.address()));
   EXPECT_TRUE(silent.EndsWithin(kLimit));
 }
 
-TEST(LimitsTest, WhoDripsIsCutOff) {
+TEST(LimitsTest, AClientThatSendsByteByByteIsCutOff) {
   Node node(Hasty());
   RawSocket slow(PortOf(node.address()));
   // The client never gets to the end of the preface.
@@ -162,7 +162,7 @@ TEST(LimitsTest, AHandshakeThatNeverEndsIsCutOff) {
   EXPECT_TRUE(half.EndsWithin(kLimit));
 }
 
-TEST(LimitsTest, StrangersAreBoundedInNumber) {
+TEST(LimitsTest, UnauthenticatedConnectionsAreBoundedInNumber) {
   GrpcOptions options = OptionsOf(kA);
   options.max_unauthenticated = 8;  // four of one host
   Node node(options);
@@ -234,7 +234,7 @@ TEST(LimitsTest, BytesOnTheirWayAreBoundedOverAllConnections) {
 }
 
 // The peer answers keepalives, and holds bytes that all connections share.
-TEST(LimitsTest, WhoBeginsAFrameEndsIt) {
+TEST(LimitsTest, APeerThatDoesNotEndItsFrameIsCutOff) {
   GrpcOptions options = OptionsOf(kA);
   options.lanes = 2;
   options.frame_slack = kShort;

@@ -102,13 +102,13 @@ TEST_F(TlsTest, NobodyWithoutACertificateGetsIn) {
   EXPECT_TRUE(open.recorder.With([](const Seen& s) { return s.ups.empty(); }));
 }
 
-TEST_F(TlsTest, AnotherAuthorityIsNotBelieved) {
+TEST_F(TlsTest, ACertificateOfAnotherAuthorityIsRefused) {
   const TestRun impostor;
   EXPECT_FALSE(
       Refusal(CredentialsOf(impostor.Certificates(impostor.Peer(2)))).ok());
 }
 
-TEST_F(TlsTest, AnotherPeersCertificateDoesNotDo) {
+TEST_F(TlsTest, TheCertificateOfAnotherPeerIsRefused) {
   const grpc::Status status =
       Refusal(CredentialsOf(run_.Certificates(run_.Peer(3))));
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
@@ -132,7 +132,7 @@ TEST_F(TlsTest, AnExpiredCertificateIsRefused) {
   EXPECT_FALSE(Refusal(CredentialsOf(*folder)).ok());
 }
 
-TEST_F(TlsTest, ARevokedCertificateIsToldSo) {
+TEST_F(TlsTest, TheHolderOfARevokedCertificateIsToldSo) {
   const auto b = run_.Certificates(run_.Peer(2));
   run_.Revoke(run_.Peer(2), {});
   const grpc::Status status = Refusal(CredentialsOf(b));
@@ -140,7 +140,7 @@ TEST_F(TlsTest, ARevokedCertificateIsToldSo) {
   EXPECT_THAT(status.error_message(), HasSubstr("revoked"));
 }
 
-TEST_F(TlsTest, RevocationEndsWhatIsOpen) {
+TEST_F(TlsTest, RevocationEndsOpenConnections) {
   Node a(LockedOptions(kA));
   Node b(LockedOptions(kB));
   b.Connect(kA, "");
@@ -185,7 +185,7 @@ TEST_F(TlsTest, RevocationEndsALaneOfAnotherCertificate) {
   });
 }
 
-TEST_F(TlsTest, RenewedFilesAreUsedAndWhatIsOpenStays) {
+TEST_F(TlsTest, RenewedFilesAreUsedAndOpenConnectionsStay) {
   Node a(LockedOptions(kA));
   Node b(LockedOptions(kB));
   b.Connect(kA, "");
@@ -215,7 +215,7 @@ TEST_F(TlsTest, RenewedFilesAreUsedAndWhatIsOpenStays) {
   EXPECT_TRUE(a.recorder.With([](const Seen& s) { return s.downs.empty(); }));
 }
 
-TEST_F(TlsTest, TheOptionsMustBeOfTheCertificate) {
+TEST_F(TlsTest, TheOptionsMustNameThePeerOfTheCertificate) {
   RealLoop loop;
   const absl::Status status =
       GrpcTransport::Create(&loop,
@@ -234,7 +234,7 @@ int Threads() {
 }
 
 // Every watched folder has a thread, and lives as long as its users.
-TEST_F(TlsTest, WhatWasDialledLeavesNothingBehind) {
+TEST_F(TlsTest, AnEndedConnectionLeavesNoThreadBehind) {
   Node a(LockedOptions(kA));
   const auto folder = run_.Certificates(run_.Peer(3));
   const auto dial = [&] {

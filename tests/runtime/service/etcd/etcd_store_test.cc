@@ -51,7 +51,7 @@ class EtcdStoreTest : public testing::Test {
   EtcdServer etcd_;
 };
 
-TEST_F(EtcdStoreTest, WhoLostItsLeaseUnawaresCannotSave) {
+TEST_F(EtcdStoreTest, AnInstanceThatLostItsLeaseUnnoticedCannotSave) {
   const auto first = Open("first"), second = Open("second");
   ASSERT_EQ(first->Acquire(), absl::OkStatus());
   ASSERT_EQ(first->Save(Generation(1)), absl::OkStatus());
@@ -70,7 +70,7 @@ TEST_F(EtcdStoreTest, WhoLostItsLeaseUnawaresCannotSave) {
 
 // A save is refused even if no replica has taken over: one may have come and
 // gone.
-TEST_F(EtcdStoreTest, AnEndedLeaseIsEnoughToBeRefused) {
+TEST_F(EtcdStoreTest, ASaveIsRefusedOnceItsLeaseHasEnded) {
   const auto first = Open("first");
   ASSERT_EQ(first->Acquire(), absl::OkStatus());
   etcd_.EndLeaseOf("gossamer/run/active");
@@ -92,7 +92,7 @@ TEST_F(EtcdStoreTest, ALeaseIsRenewedForAsLongAsItsOwnerLives) {
   EXPECT_EQ(second->Acquire(), absl::OkStatus()) << "an end is told at once";
 }
 
-TEST_F(EtcdStoreTest, AnOwnSaveWithoutAnAnswerIsNoHindrance) {
+TEST_F(EtcdStoreTest, AnEarlierSaveWithoutAnAnswerHindersNoLaterOne) {
   const auto store = Open("first");
   ASSERT_EQ(store->Acquire(), absl::OkStatus());
   ASSERT_EQ(store->Save(Generation(1)), absl::OkStatus());
@@ -101,7 +101,7 @@ TEST_F(EtcdStoreTest, AnOwnSaveWithoutAnAnswerIsNoHindrance) {
   EXPECT_EQ(Stored(*store), 2);
 }
 
-TEST_F(EtcdStoreTest, AFrozenEtcdEndsEveryCallAndTheTenure) {
+TEST_F(EtcdStoreTest, AFrozenEtcdFailsEveryCallAndEndsTheLease) {
   const auto store = Open("first", absl::Seconds(1));
   ASSERT_EQ(store->Acquire(), absl::OkStatus());
   ASSERT_EQ(store->Save(Generation(1)), absl::OkStatus());
@@ -138,14 +138,14 @@ TEST_F(EtcdStoreTest, AValueThatIsNoRecordIsRefusedByItsKey) {
   }
 }
 
-TEST_F(EtcdStoreTest, WhoIsActiveIsShownWithoutControlCharacters) {
+TEST_F(EtcdStoreTest, TheActiveInstanceIsShownWithoutControlCharacters) {
   etcd_.Put("gossamer/run/active", "evil\x1b[2J");
   const absl::Status taken = Open("first")->Acquire();
   EXPECT_TRUE(absl::IsAlreadyExists(taken));
   EXPECT_THAT(MessageOf(taken), HasSubstr("evil\\x1b[2J"));
 }
 
-TEST(EtcdStoreOpenTest, NobodyThereAndNoFolder) {
+TEST(EtcdStoreOpenTest, AMissingEtcdOrCertificateFolderIsNamed) {
   const auto nobody = EtcdStore::Open({.endpoints = "127.0.0.1:1",
                                        .certificates = "",
                                        .run_id = "run",

@@ -65,7 +65,7 @@ TEST(CudaNcclDevice, ABodyGoesThroughWithoutAWait) {
   EXPECT_EQ(fake.counts().waits, 0u);
 }
 
-TEST(CudaNcclDevice, MemoryIsUsedAgain) {
+TEST(CudaNcclDevice, FreedMemoryIsUsedAgain) {
   FakeDevice fake;
   const auto device = Open();
   const void* const first = device->Allocate(kSize).value().get();
@@ -77,7 +77,7 @@ TEST(CudaNcclDevice, MemoryIsUsedAgain) {
   EXPECT_NE(device->Allocate(kSize).value(), kept);
 }
 
-TEST(CudaNcclDevice, WhatIsStagedIsNotWrittenBeforeTheDeviceHasReadIt) {
+TEST(CudaNcclDevice, AStagingBufferIsKeptUntilTheDeviceHasReadIt) {
   FakeDevice fake;
   const auto device = Open();
   const auto one = device->Allocate(kSize).value();
@@ -91,7 +91,7 @@ TEST(CudaNcclDevice, WhatIsStagedIsNotWrittenBeforeTheDeviceHasReadIt) {
   EXPECT_EQ(std::memcmp(landing.get(), Body(std::byte{1}).data(), kSize), 0);
 }
 
-TEST(CudaNcclDevice, MemoryOutlivesIt) {
+TEST(CudaNcclDevice, MemoryOutlivesItsDevice) {
   FakeDevice fake;
   auto device = Open();
   const auto landing = device->AllocateHost(kSize).value();
