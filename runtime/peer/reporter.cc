@@ -41,7 +41,7 @@ void Reporter::ReportConnections(bool last) {
   const auto news = [last](Throttle& throttle, uint64_t seen) {
     return last ? throttle.Rest(seen) : throttle.Due(seen);
   };
-  const uint64_t refused = counters.strangers_refused;
+  const uint64_t refused = counters.unauthenticated_refused;
   if (const uint64_t times = news(unauthenticated_, refused)) {
     Report(
         "strangers_refused",

@@ -33,7 +33,7 @@ class Connector final : public GrpcStreamOwner,
   absl::Status Start();
   void Shutdown();
   int port() const { return io_.port(); }
-  size_t room() const { return io_.room(); }
+  size_t authenticated_capacity() const { return io_.authenticated_capacity(); }
 
   // See Transport.
   void SetListener(TransportListener* listener) { listener_ = listener; }

@@ -139,11 +139,11 @@ void FloodGuard::Look() {
     }
     if (verdict == Verdict::kFloods) {
       ResetSocket(connection.socket);
-      gate_->Bar(connection.host);
+      limiter_->Ban(connection.host);
       give_back_at_ = std::min(give_back_at_, SteadyNow() + kGiveBackAfter);
       reports_.push_back(absl::StrCat(
           "a flood of HTTP/2 from ", address, ": its host may not connect for ",
-          absl::FormatDuration(AdmissionGate::kBar)));
+          absl::FormatDuration(ConnectionLimiter::kBanTime)));
     }
     it = connections_.erase(it);
   }

@@ -25,8 +25,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "algorithms/base/mutex.h"
-#include "runtime/transport/grpc/admission_gate.h"
 #include "runtime/transport/grpc/call_counter.h"
+#include "runtime/transport/grpc/connection_limiter.h"
 #include "runtime/transport/grpc/socket_names.h"
 
 namespace gossamer {
@@ -100,9 +100,9 @@ class FloodGuard {
   // A flood brings about a megabyte a second, since gRPC takes no more.
   static constexpr absl::Duration kLookEvery = absl::Milliseconds(50);
 
-  // `window` as above.  Has `gate` bar the hosts of floods.
-  FloodGuard(size_t window, std::shared_ptr<AdmissionGate> gate)
-      : window_(static_cast<double>(window)), gate_(std::move(gate)) {}
+  // `window` as above.  Has `limiter` ban the hosts of floods.
+  FloodGuard(size_t window, std::shared_ptr<ConnectionLimiter> limiter)
+      : window_(static_cast<double>(window)), limiter_(std::move(limiter)) {}
   ~FloodGuard();
 
   // Looks again and again from now on, on a thread of its own.
@@ -140,7 +140,7 @@ class FloodGuard {
   void Run() ABSL_LOCKS_EXCLUDED(mu_);
 
   const double window_;
-  const std::shared_ptr<AdmissionGate> gate_;
+  const std::shared_ptr<ConnectionLimiter> limiter_;
   std::thread thread_;
   mutable Mutex mu_;
   CondVar stopped_;

@@ -67,7 +67,8 @@ NcclCounters NcclTransport::nccl_counters() const {
 
 TransportCounters NcclTransport::counters() const {
   TransportCounters counters = counters_;
-  counters.strangers_refused = carrier_->counters().strangers_refused;
+  counters.unauthenticated_refused =
+      carrier_->counters().unauthenticated_refused;
   counters.chose_bbr = carrier_->counters().chose_bbr;
   return counters;
 }

@@ -221,8 +221,8 @@ class Accepted {
 
 TEST(FloodGuardTest, AFloodingConnectionIsResetWithItsUnreadBytes) {
   const RawListener listener;
-  const auto gate = std::make_shared<AdmissionGate>(8);
-  FloodGuard guard(/*window=*/0, gate);
+  const auto limiter = std::make_shared<ConnectionLimiter>(8);
+  FloodGuard guard(/*window=*/0, limiter);
   RawSocket rude(listener.port(), 2), honest(listener.port());
   const Accepted rude_end(listener), honest_end(listener);
   guard.Add(rude_end.socket);
@@ -244,11 +244,11 @@ TEST(FloodGuardTest, AFloodingConnectionIsResetWithItsUnreadBytes) {
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_TRUE(absl::StrContains(reports[0], "ipv4:127.0.0.2:")) << reports[0];
   EXPECT_TRUE(guard.TakeReports().empty());
-  // Its host is barred.
+  // Its host is banned.
   RawSocket again(listener.port(), 2), other(listener.port(), 3);
   const Accepted again_end(listener), other_end(listener);
-  EXPECT_FALSE(gate->Admit(again_end.socket));
-  EXPECT_TRUE(gate->Admit(other_end.socket));
+  EXPECT_FALSE(limiter->Allow(again_end.socket));
+  EXPECT_TRUE(limiter->Allow(other_end.socket));
   // The bytes that waited to be read are gone with the connection.
   char byte = 0;
   EXPECT_LE(::recv(rude_end.socket, &byte, 1, MSG_DONTWAIT), 0);
@@ -259,8 +259,8 @@ TEST(FloodGuardTest, AFloodingConnectionIsResetWithItsUnreadBytes) {
 
 TEST(FloodGuardTest, ForgetsASocketThatIsClosed) {
   const RawListener listener;
-  const auto gate = std::make_shared<AdmissionGate>(8);
-  FloodGuard guard(/*window=*/0, gate);
+  const auto limiter = std::make_shared<ConnectionLimiter>(8);
+  FloodGuard guard(/*window=*/0, limiter);
   std::string name;
   {
     RawSocket stranger(listener.port());

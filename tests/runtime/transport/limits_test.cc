@@ -175,7 +175,7 @@ TEST(LimitsTest, UnauthenticatedConnectionsAreBoundedInNumber) {
   // Connections are accepted in their order.
   RawSocket one_too_many(port);
   EXPECT_TRUE(one_too_many.EndsWithin(kLimit));
-  EXPECT_EQ(node.StrangersRefused(), 1u);
+  EXPECT_EQ(node.UnauthenticatedRefused(), 1u);
   for (auto& socket : silent) EXPECT_FALSE(socket->EndsWithin(kShort / 10));
   // A client that leaves makes room.
   silent.pop_back();

@@ -16,8 +16,8 @@
 #include <string_view>
 
 #include "gtest/gtest.h"
-#include "runtime/transport/grpc/admission_gate.h"
 #include "runtime/transport/grpc/congestion.h"
+#include "runtime/transport/grpc/connection_limiter.h"
 
 namespace gossamer {
 namespace {
@@ -206,9 +206,9 @@ TEST(SocketTuning, ReachesBothEndsOfAConnection) {
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
                            &port);
   const auto congestion = std::make_shared<SocketCongestion>(/*pauses=*/true);
-  const auto gate = std::make_shared<AdmissionGate>(8);
-  AddTuning(tuning, gate, std::make_shared<FloodGuard>(0, gate), congestion,
-            &builder);
+  const auto limiter = std::make_shared<ConnectionLimiter>(8);
+  AddTuning(tuning, limiter, std::make_shared<FloodGuard>(0, limiter),
+            congestion, &builder);
   grpc::AsyncGenericService service;
   builder.RegisterAsyncGenericService(&service);
   const auto queue = builder.AddCompletionQueue();
