@@ -227,7 +227,7 @@ bool Neighborhood::Acquainted(std::span<const RowEntry> row) const {
   return !any || (all && met);
 }
 
-RoundsSeen Neighborhood::LookAround() const {
+RoundsSeen Neighborhood::ObservedRounds() const {
   RoundsSeen seen;
   for (const auto& [peer, entry] : edges_.entries()) {
     const uint64_t round = RoundOf(entry.edge->heard());

@@ -134,7 +134,7 @@ class Neighborhood {
   // No neighbour has been heard to decide exchange `id`.
   bool Alone(ExchangeId id) const;
   // Its `heard` and `waiting`; without neighbours that have ended.
-  RoundsSeen LookAround() const;
+  RoundsSeen ObservedRounds() const;
   // Returns the peers of `row` that have not answered exchange `id`.
   std::vector<PeerId> Missing(std::span<const RowEntry> row,
                               ExchangeId id) const;

@@ -12,7 +12,7 @@ namespace {
 
 // Frames wake the waiter.  The clock is needed for limits, and for answers that
 // waited for room in a full queue (FlushAll).
-constexpr absl::Duration kSettleLook = absl::Milliseconds(20);
+constexpr absl::Duration kSettlePollInterval = absl::Milliseconds(20);
 
 }  // namespace
 
@@ -36,7 +36,7 @@ Task<bool> Drain::Run() {
         return settled || now - connected >= limit;
       },
       parts_.loop->Now() + spec_.liveness_limit,
-      [this] { return parts_.loop->Now() + kSettleLook; });
+      [this] { return parts_.loop->Now() + kSettlePollInterval; });
   if (!settled) {
     // Exchanges with both payloads are applied all the same: their other ends
     // have applied them, or will.

@@ -21,8 +21,8 @@ constexpr absl::Duration kAwaitedLimit = absl::Milliseconds(500);
 // peer's last payloads: leaving before they are complete there would move the
 // mean.
 constexpr absl::Duration kDrainLimit = absl::Seconds(10);
-// The time between two looks at a device: a snapshot takes some of them.
-constexpr absl::Duration kDeviceLook = absl::Microseconds(50);
+// The time between two polls of a device: a snapshot takes some of them.
+constexpr absl::Duration kDevicePollInterval = absl::Microseconds(50);
 
 }  // namespace
 
@@ -164,7 +164,7 @@ Task<absl::Status> GossipTrainer::Emit(std::span<const RowEntry> row,
   GOSSAMER_CO_RETURN_IF_ERROR(co_await room.result());
   const bool on_host = parts_.state->queue().on_host();
   if (!on_host) {
-    parts_.state->Look();
+    parts_.state->BeginValidityCheck();
     Task<absl::Status> looked = DeviceDone();
     GOSSAMER_CO_RETURN_IF_ERROR(co_await looked.result());
   }
@@ -184,7 +184,7 @@ Task<absl::Status> GossipTrainer::DeviceDone() {
   const bool done = co_await parts_.waiter->Until(
       [&mark] { return mark.done(); },
       parts_.loop->Now() + spec_.liveness_limit,
-      [this] { return parts_.loop->Now() + kDeviceLook; });
+      [this] { return parts_.loop->Now() + kDevicePollInterval; });
   if (done) co_return parts_.state->queue().status();
   co_return absl::DeadlineExceededError(absl::StrCat(
       "round ", parts_.state->round(), ": the device has not finished in ",
@@ -325,7 +325,7 @@ uint64_t GossipTrainer::NextRound() {
   const bool stops = stop.round != 0 && round + 1 <= stop.round;
   // The chooser knows neither views nor the service: all that it judges by is
   // in `seen`.
-  RoundsSeen seen = neighborhood_.LookAround();
+  RoundsSeen seen = neighborhood_.ObservedRounds();
   seen.fixed = parts_.views->schedule().fixed();
   seen.pair = parts_.views->view().members.size() <= 2;
   seen.fleet = m.fleet_round();

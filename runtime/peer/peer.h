@@ -111,9 +111,9 @@ class Peer {
   }
   const RoundMetrics& last_metrics() const { return reporter_.metrics(); }
   Neighborhood& neighborhood() { return neighborhood_; }
-  // The latest that it goes on by itself if it waits (Waiter::next_look()), and
+  // The latest that it goes on by itself if it waits (Waiter::next_poll()), and
   // bytes of states that it gives or gets.
-  absl::Time next_look() const { return waiter_.next_look(); }
+  absl::Time next_poll() const { return waiter_.next_poll(); }
   size_t state_bytes() const { return sharing_.held(); }
 
  private:

@@ -435,7 +435,7 @@ void SimProcess::OnEvent(const Event& event) {
 
 void SimProcess::Check() {
   if (!peer_ || crash_.dead()) return;
-  if (peer_->next_look() >
+  if (peer_->next_poll() >
       loop_.Now() + kLongestWait * world_.scenario.LivenessLimit()) {
     Violation("it waits without a deadline");
   }

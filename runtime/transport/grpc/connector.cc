@@ -34,19 +34,19 @@ absl::Status Connector::Start() {
   // taken.
   polled_ = true;
   CheckAgain();
-  LookAtSockets();
+  PollSockets();
   return started;
 }
 
-void Connector::LookAtSockets() {
-  if (io_.congestion() != nullptr) io_.congestion()->Look();
+void Connector::PollSockets() {
+  if (io_.congestion() != nullptr) io_.congestion()->Poll();
   for (const std::string& flood : io_.TakeFloods()) {
     // Nobody knows which peer it is: a flood needs no stream.
     Report(PeerId{}, absl::ResourceExhaustedError(flood));
   }
-  socket_timer_ = loop_->RunAt(loop_->Now() + SocketCongestion::kLookEvery,
+  socket_timer_ = loop_->RunAt(loop_->Now() + SocketCongestion::kPollInterval,
                                [self = shared_from_this()] {
-                                 if (self->alive_) self->LookAtSockets();
+                                 if (self->alive_) self->PollSockets();
                                });
 }
 

@@ -83,7 +83,7 @@ class Connector final : public GrpcStreamOwner,
   // Checks that an open connection may stay open.
   absl::Status CheckOpen(PeerId peer, const Connection& connection) const;
   void CheckAgain();
-  void LookAtSockets();
+  void PollSockets();
   void Up(const GrpcStreamPtr& stream, const TransportHello& hello);
   // Opens a further lane of a connection of this peer, dialled or accepted.
   absl::Status OpenLane(const GrpcStreamPtr& stream, Stream* state,

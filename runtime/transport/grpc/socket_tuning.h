@@ -46,7 +46,7 @@ SocketTuning ChooseTuning(const TcpSettings& settings,
 void ApplyTuning(int fd, const SocketTuning& tuning);
 
 // Applies `tuning` to every socket of a channel, or of a server that accepts
-// only the connections that `limiter` allows, and has `guard` look at them.
+// only the connections that `limiter` allows, and has `guard` poll them.
 // `congestion` gets the sockets if the tuning adapts; null: none does.
 void AddTuning(const SocketTuning& tuning,
                std::shared_ptr<SocketCongestion> congestion,

@@ -40,7 +40,7 @@ struct NcclSumOptions {
   // All members make the communicator within this time, or give it up.  NCCL
   // connects in the first operation, which has as long.
   absl::Duration making = absl::Seconds(30);
-  // Between two looks at what is under way.
+  // Between two polls of what is under way.
   absl::Duration poll = absl::Microseconds(50);
   std::function<void(EventKind kind, const std::string& detail)> report = {};
 };

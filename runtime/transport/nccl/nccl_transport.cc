@@ -261,8 +261,8 @@ void NcclTransport::OnEnd(const NcclPlan& plan, NcclEvent why) {
 
 // Time.
 
-void NcclTransport::LookForLate(absl::Time now) {
-  // All are looked for before anything is done about one.
+void NcclTransport::CheckForLate(absl::Time now) {
+  // All are found before anything is done about one.
   std::vector<std::pair<PeerId, uint64_t>> unmet, unanswered;
   std::vector<std::pair<PeerId, PeerBodies::Missing>> missing;
   for (const auto& [id, peer] : peers_) {
@@ -297,7 +297,7 @@ void NcclTransport::Tick() {
   const absl::Time now = loop_->Now();
   const std::weak_ptr<bool> alive = alive_;
   groups_.Poll(now);
-  LookForLate(now);
+  CheckForLate(now);
   if (std::optional<PairRunner::Landed> landed = runner_.Poll(now)) {
     ++seen_.bodies;
     const NcclPair& pair = landed->pair;
@@ -315,7 +315,7 @@ void NcclTransport::Arm() {
   const absl::Time now = loop_->Now();
   absl::Time next = groups_.NextPoll(now);
   if (queue_.under_way() != nullptr) next = std::min(next, now);
-  for (const auto& [id, peer] : peers_) next = std::min(next, peer.NextLook());
+  for (const auto& [id, peer] : peers_) next = std::min(next, peer.NextPoll());
   next = std::max(next, now + options_.poll);
   if (next >= armed_ || next == absl::InfiniteFuture()) return;
   if (armed_ != absl::InfiniteFuture()) loop_->Cancel(timer_);

@@ -42,7 +42,7 @@ struct NcclOptions {
   absl::Duration patience = absl::Milliseconds(50);
   // All members make a communicator within this time, or give it up.
   absl::Duration making = absl::Seconds(30);
-  // Between two looks at what is under way.
+  // Between two polls of what is under way.
   absl::Duration poll = absl::Microseconds(50);
   size_t least_bytes = size_t{64} << 10;  // smaller bodies go with their heads
   size_t max_body_bytes = size_t{1} << 30;
@@ -106,7 +106,7 @@ class NcclTransport final : public Transport, private TransportListener {
   void Deliver(PeerId peer, ConnectionId connection);
 
   void Tick();
-  void LookForLate(absl::Time now);
+  void CheckForLate(absl::Time now);
   // Sees to it that Tick() runs when something is due.
   void Arm();
 

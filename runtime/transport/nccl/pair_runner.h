@@ -32,7 +32,7 @@ class PairRunner {
 
   // The queue has changed: launches the pair whose turn it is.
   void Launch();
-  // Looks at the pair under way; its owner then calls Launch().
+  // Polls the pair under way; its owner then calls Launch().
   std::optional<Landed> Poll(absl::Time now);
 
  private:

@@ -243,7 +243,7 @@ std::vector<PeerBodies::Missing> PeerBodies::MissingBodies(
   return missing;
 }
 
-absl::Time PeerBodies::NextLook() const {
+absl::Time PeerBodies::NextPoll() const {
   absl::Time next = absl::InfiniteFuture();
   const auto at = [&next](absl::Time when) { next = std::min(next, when); };
   for (const auto& [exchange, offer] : offers_) {

@@ -101,7 +101,7 @@ class PeerBodies {
   };
   std::vector<Missing> MissingBodies(absl::Time now) const;
   // The first time at which one of these three may have an entry.
-  absl::Time NextLook() const;
+  absl::Time NextPoll() const;
 
  private:
   // A body of this end that the other end may lack.

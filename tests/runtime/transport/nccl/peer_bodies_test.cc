@@ -168,8 +168,8 @@ TEST_F(PeerBodiesTest, OnlyTheLeaderDecidesByTime) {
   ASSERT_TRUE(one.Offer(256));
   ASSERT_TRUE(two.Offer(512));
   const absl::Time patient = one.now + kPatience;
-  EXPECT_EQ(one.bodies.NextLook(), patient);
-  EXPECT_EQ(two.bodies.NextLook(), two.now + kDeadline);
+  EXPECT_EQ(one.bodies.NextPoll(), patient);
+  EXPECT_EQ(two.bodies.NextPoll(), two.now + kDeadline);
   EXPECT_THAT(one.bodies.Unmet(patient - absl::Nanoseconds(1)), IsEmpty());
   EXPECT_THAT(one.bodies.Unmet(patient), ElementsAre(256));
   one.Hear(two);
@@ -252,7 +252,7 @@ TEST_F(PeerBodiesTest, AnOfferThatCannotBeSentLeavesNothing) {
   EXPECT_FALSE(one.Offer(256));
   EXPECT_TRUE(one.bodies.MayOffer(256));
   EXPECT_TRUE(one.queue.MayEnter(256, 0));
-  EXPECT_EQ(one.bodies.NextLook(), absl::InfiniteFuture());
+  EXPECT_EQ(one.bodies.NextPoll(), absl::InfiniteFuture());
 }
 
 TEST_F(PeerBodiesTest, OffersHaveBounds) {
