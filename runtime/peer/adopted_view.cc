@@ -106,7 +106,7 @@ absl::Status AdoptedView::AdoptOverlap(int overlap) {
   }
   // The service chooses h by the tempo of rounds in this view; rounds of
   // another overlap would mislead it.
-  parts_.reporter->ForgetTempo();
+  parts_.reporter->ResetTempo();
   GOSSAMER_ASSIGN_OR_RETURN(gamma_, StepSize());
   if (spec_.chebyshev) {
     if (!schedule_->fixed()) {

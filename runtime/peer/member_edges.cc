@@ -192,7 +192,7 @@ absl::Status MemberEdges::Connect(
   return absl::OkStatus();
 }
 
-void MemberEdges::Forget() {
+void MemberEdges::Reset() {
   known_ = std::make_shared<const View>();
   now_ = next_ = {};
   meetings_.clear();

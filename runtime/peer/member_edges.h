@@ -66,7 +66,7 @@ class MemberEdges {
   // way; `under_way`: it does.
   absl::Status SayHello(const View& view, bool under_way);
   // The incarnation is over.
-  void Forget();
+  void Reset();
 
  private:
   // The rounds, of those that have been looked at, in which this peer meets

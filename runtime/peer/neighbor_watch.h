@@ -39,8 +39,8 @@ class NeighborWatch {
   void Refresh() { detector_.Watch(hooks_.watched(), loop_->Now()); }
   // Ticks every period from now on.
   void Start();
-  // Forgets the suspicions of an incarnation that is over.
-  void Forget() { suspected_.clear(); }
+  // Drops the suspicions of an incarnation that is over.
+  void Reset() { suspected_.clear(); }
 
  private:
   void Tick();

@@ -140,7 +140,7 @@ Peer::Peer(PeerSpec spec, Parts parts)
                       .sharing = &sharing_,
                       .resume = &resume_,
                       .reporter = &reporter_,
-                      .give_up_edges = [this] { ForgetIncarnation(); }}),
+                      .give_up_edges = [this] { ResetIncarnation(); }}),
       drain_(spec_, {.loop = parts_.loop,
                      .waiter = &waiter_,
                      .decisions = &decisions_,
@@ -306,12 +306,12 @@ void Peer::DropEdges() {
   for (const PeerId peer : neighborhood_.Peers()) neighborhood_.Drop(peer);
 }
 
-void Peer::ForgetIncarnation() {
+void Peer::ResetIncarnation() {
   neighborhood_.BeginIncarnation();
-  trainer_->Forget();
-  views_.Forget();
-  edges_.Forget();
-  watch_.Forget();
+  trainer_->Reset();
+  views_.Reset();
+  edges_.Reset();
+  watch_.Reset();
 }
 
 void Peer::Leave(absl::Time limit) {

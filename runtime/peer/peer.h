@@ -127,7 +127,7 @@ class Peer {
 
   void OnMembership();
   void DropEdges();
-  void ForgetIncarnation();
+  void ResetIncarnation();
   void LeaveLate();
   void CancelLeave();
 

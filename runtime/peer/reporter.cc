@@ -63,7 +63,7 @@ void Reporter::ReportConnections(bool last) {
   }
 }
 
-void Reporter::ForgetTempo() {
+void Reporter::ResetTempo() {
   busy_.Clear();
   exchanges_.Clear();
   exchanged_ = 0;

@@ -63,7 +63,7 @@ class Reporter {
     return exchanges_.Quantile(exchanges_.size() < kMany ? 0.5 : 0.9);
   }
   // Another view begins, whose rounds may take another time.
-  void ForgetTempo();
+  void ResetTempo();
 
  private:
   static constexpr size_t kMany = 10;

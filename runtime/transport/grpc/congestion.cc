@@ -37,7 +37,7 @@ std::string_view CongestionChooser::Choose(const Facts& facts) {
 
 bool CongestionChooser::Loses(const Facts& facts) {
   const bool lost = std::exchange(resent_, facts.resent) != facts.resent;
-  if (++since_loss_ > kForgets) losses_ = 0;
+  if (++since_loss_ > kForgetAfter) losses_ = 0;
   if (lost && since_loss_ >= kApart && facts.rtt >= kLongLink) {
     since_loss_ = 0;
     ++losses_;
@@ -51,7 +51,7 @@ bool CongestionChooser::Pauses(const Facts& facts) {
   const absl::Duration pause =
       facts.idle < idle_ ? idle_ : absl::ZeroDuration();
   idle_ = facts.idle;
-  if (++polls_ > kForgets) long_pauses_ = 0;
+  if (++polls_ > kForgetAfter) long_pauses_ = 0;
   if (pause > 2 * facts.rto) {
     short_pauses_ = polls_ = 0;
     if (++long_pauses_ >= kLongPauses) outlasts_ = true;

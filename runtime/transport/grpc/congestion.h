@@ -39,10 +39,10 @@ class CongestionChooser {
   // Long pauses after which a socket has BBR, and short ones in a row after
   // which these are forgotten and it has CUBIC again; polls without a long one
   // after which they are forgotten, too.
-  static constexpr int kLongPauses = 3, kShortPauses = 4, kForgets = 1200;
+  static constexpr int kLongPauses = 3, kShortPauses = 4, kForgetAfter = 1200;
   // Losses after which a socket has BBR, and polls between two that count: one
-  // queue that overflows loses packets for some round trips.  kForgets holds of
-  // them, too.
+  // queue that overflows loses packets for some round trips.  kForgetAfter
+  // holds of them, too.
   static constexpr int kLosses = 3, kApart = 20;
   // On shorter links the window grows back at once.
   static constexpr absl::Duration kLongLink = absl::Milliseconds(10);

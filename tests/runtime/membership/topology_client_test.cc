@@ -302,7 +302,7 @@ TEST(TopologyClientTest, AGzipBombFromAServiceIsRefused) {
   auto calls =
       MakeGrpcTopologyCalls(hostile.address(), &loop, nullptr, kPatience);
   loop.Start();
-  ForgetPeakMemory();
+  ResetPeakMemory();
   const int64_t before = PeakMemory();
   absl::Notification heard;
   absl::Status answer;

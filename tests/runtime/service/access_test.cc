@@ -535,7 +535,7 @@ TEST_F(LockedServiceTest, GiantAndCompressedRequestsAreRefused) {
       TlsCredentials(run_.Certificates(run_.Peer(1))).Channel(Role::kTopology),
       arguments);
   const grpc::ByteBuffer bomb = Bomb(256);
-  ForgetPeakMemory();
+  ResetPeakMemory();
   const int64_t before = PeakMemory();
   packed.Write(bomb);
   const grpc::Status refused = packed.Finish();
@@ -643,7 +643,7 @@ TEST_F(LockedServiceTest, ManySmallFieldsCostLittleAndAreRefused) {
   ASSERT_LE(unknown.ByteSizeLong(), static_cast<size_t>(kRequestBytes));
   wire::HeartbeatResponse beaten;
   wire::RegisterResponse registered;
-  ForgetPeakMemory();
+  ResetPeakMemory();
   const int64_t before = PeakMemory();
   for (int times = 0; times < 20; ++times) {
     EXPECT_EQ(Ask(*stub, &wire::Topology::Stub::Heartbeat, suspects, &beaten)

@@ -48,7 +48,7 @@ TEST(LimitsTest, AClientsCompressionBombIsRefusedWithoutUnpackingIt) {
   RawClient client(node.address(), "/gossamer.Edge/Exchange",
                    grpc::InsecureChannelCredentials(), arguments);
   const grpc::ByteBuffer bomb = Bomb(256);
-  ForgetPeakMemory();
+  ResetPeakMemory();
   const int64_t before = PeakMemory();
   client.Write(bomb);
   const grpc::Status status = client.Finish();
@@ -99,7 +99,7 @@ TEST(LimitsTest, ADialledPeersCompressionBombIsRefusedWithoutUnpackingIt) {
   const HostileServer hostile;
   GrpcOptions options = OptionsOf(kA);
   options.initial_backoff = options.max_backoff = kLimit;
-  ForgetPeakMemory();
+  ResetPeakMemory();
   const int64_t before = PeakMemory();
   Node node(options);
   node.Connect(kB, hostile.address());
@@ -405,7 +405,7 @@ TEST(LimitsTest, AFloodEndsItsConnection) {
       flood += HeadersOf(stream) +
                FrameOf(kReset, 0, stream, std::string(3, '\0') + '\x8');
     }
-    ForgetPeakMemory();
+    ResetPeakMemory();
     const int64_t before = PeakMemory();
     rude.Send(flood);  // some of it, before the end
     EXPECT_TRUE(rude.EndsWithin(kLimit));

@@ -71,7 +71,7 @@ TEST(CongestionChooser, BbrWherePausesOutlastTwoTimeOuts) {
   // Long pauses that are a minute apart are forgotten one by one.
   for (int i = 0; i < 10; ++i) {
     pause(absl::Milliseconds(800));
-    for (int poll = 0; poll < CongestionChooser::kForgets; ++poll) {
+    for (int poll = 0; poll < CongestionChooser::kForgetAfter; ++poll) {
       has = chooser.Choose({.rto = kRto});
     }
   }
@@ -105,16 +105,16 @@ TEST(CongestionChooser, BbrWhereALongLinkLosesPackets) {
   EXPECT_EQ(choose(lossy, kSecond, 2), "cubic");
   EXPECT_EQ(choose(lossy, kSecond, 1), "bbr");
   // It stays as long as a minute brings a loss.
-  EXPECT_EQ(choose(lossy, CongestionChooser::kForgets - kSecond, 0), "bbr");
-  EXPECT_EQ(choose(lossy, CongestionChooser::kForgets, 1), "bbr");
-  EXPECT_EQ(choose(lossy, CongestionChooser::kForgets + 1, 0), "cubic");
+  EXPECT_EQ(choose(lossy, CongestionChooser::kForgetAfter - kSecond, 0), "bbr");
+  EXPECT_EQ(choose(lossy, CongestionChooser::kForgetAfter, 1), "bbr");
+  EXPECT_EQ(choose(lossy, CongestionChooser::kForgetAfter + 1, 0), "cubic");
 
   // A queue that overflows once, for many round trips.
   CongestionChooser overflows(/*pauses=*/true);
   for (int i = 0; i < 2 * kSecond; ++i) {
     EXPECT_EQ(choose(overflows, 1, 30), "cubic");
   }
-  EXPECT_EQ(choose(overflows, CongestionChooser::kForgets, 0), "cubic");
+  EXPECT_EQ(choose(overflows, CongestionChooser::kForgetAfter, 0), "cubic");
 
   CongestionChooser near(/*pauses=*/false);
   for (int i = 0; i < 20; ++i) {
