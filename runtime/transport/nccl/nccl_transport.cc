@@ -139,7 +139,7 @@ std::optional<NcclPair> NcclTransport::PairFor(PeerId to,
   }
   const std::optional<int> colour = group->plan.Colour(round, to);
   if (!colour || !queue_.MayEnter(exchange, *colour)) return std::nullopt;
-  return NcclPair{.turn = {exchange, *colour, to}, .key = group->plan.key()};
+  return NcclPair{.order = {exchange, *colour, to}, .key = group->plan.key()};
 }
 
 void NcclTransport::SendId(PeerId to, uint64_t key, Payload id) {
@@ -301,12 +301,12 @@ void NcclTransport::Tick() {
   if (std::optional<PairRunner::Landed> landed = runner_.Poll(now)) {
     ++seen_.bodies;
     const NcclPair& pair = landed->pair;
-    if (const auto it = peers_.find(pair.turn.peer); it != peers_.end()) {
+    if (const auto it = peers_.find(pair.order.peer); it != peers_.end()) {
       it->second.Land(pair, std::move(landed->body));
     }
     runner_.Launch();
     // Last: the listener may destroy this object.
-    Deliver(pair.turn.peer, pair.terms->connection);
+    Deliver(pair.order.peer, pair.terms->connection);
   }
   if (!alive.expired()) Arm();
 }

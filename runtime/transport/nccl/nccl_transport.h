@@ -20,13 +20,13 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "runtime/base/event_loop.h"
+#include "runtime/transport/nccl/launch_queue.h"
 #include "runtime/transport/nccl/nccl_api.h"
 #include "runtime/transport/nccl/nccl_groups.h"
 #include "runtime/transport/nccl/nccl_plan.h"
 #include "runtime/transport/nccl/nccl_state.h"
 #include "runtime/transport/nccl/pair_runner.h"
 #include "runtime/transport/nccl/peer_bodies.h"
-#include "runtime/transport/nccl/turn_queue.h"
 #include "runtime/transport/transport.h"
 #include "topology/fleet/event_kind.h"
 
@@ -115,7 +115,7 @@ class NcclTransport final : public Transport, private TransportListener {
   const NcclOptions options_;
   TransportListener* listener_ = nullptr;
   NcclGroups groups_;
-  TurnQueue queue_;
+  LaunchQueue queue_;
   PairRunner runner_;
   const PeerBodiesOptions of_peers_;
   std::map<PeerId, PeerBodies> peers_;

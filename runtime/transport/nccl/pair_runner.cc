@@ -23,12 +23,12 @@ void PairRunner::Launch() {
     queue_->Begin();
     since_ = loop_->Now();
     const absl::Status begun = group->comm.Exchange(
-        *group->plan.RankOf(pair->turn.peer), pair->terms->body,
+        *group->plan.RankOf(pair->order.peer), pair->terms->body,
         pair->terms->size, pair->terms->name);
     if (!begun.ok()) {
       groups_->End(
           pair->key, NcclEvent::kFailed,
-          absl::StrCat("the exchange with peer ", pair->turn.peer.value, ": ",
+          absl::StrCat("the exchange with peer ", pair->order.peer.value, ": ",
                        std::string(begun.message())));
     }
   }
@@ -44,7 +44,7 @@ std::optional<PairRunner::Landed> PairRunner::Poll(absl::Time now) {
     return Landed{queue_->Finish(), **std::move(landed)};
   }
   const std::string what =
-      absl::StrCat("the exchange with peer ", pair->turn.peer.value);
+      absl::StrCat("the exchange with peer ", pair->order.peer.value);
   if (!landed.ok()) {
     groups_->End(
         key, NcclEvent::kFailed,

@@ -21,7 +21,7 @@
 #include "algorithms/base/payload.h"
 #include "runtime/transport/nccl/body_frame.h"
 #include "runtime/transport/nccl/held_frames.h"
-#include "runtime/transport/nccl/turn_queue.h"
+#include "runtime/transport/nccl/launch_queue.h"
 #include "runtime/transport/transport.h"
 
 namespace gossamer {
@@ -48,7 +48,7 @@ struct PeerBodiesOptions {
 class PeerBodies {
  public:
   // Both pointers outlive it.
-  PeerBodies(PeerId peer, TurnQueue* queue, const PeerBodiesOptions* options);
+  PeerBodies(PeerId peer, LaunchQueue* queue, const PeerBodiesOptions* options);
 
   // Offers and held frames go with their connection, as the contract of
   // transport.h has it.
@@ -122,7 +122,7 @@ class PeerBodies {
   void SendBody(uint64_t exchange);
 
   const PeerId peer_;
-  TurnQueue* const queue_;
+  LaunchQueue* const queue_;
   const PeerBodiesOptions* const options_;
   HeldFrames held_;
   std::map<uint64_t, Offered> offers_;  // by exchange
