@@ -82,7 +82,7 @@ class NcclSum {
   // that they lack.
   void TakeQueue();
   // An operation is done: it is the compute engine's again.
-  void LendQueue() { idle_ = false; }
+  void ReleaseQueue() { idle_ = false; }
   // The members that an operation under way waits for, as "peer 1, peer 4"; or
   // "NCCL".
   std::string Awaited() const;

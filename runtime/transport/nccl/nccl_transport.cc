@@ -201,7 +201,7 @@ absl::Status NcclTransport::OnBodyFrame(PeerId from, ConnectionId connection,
   const auto it = peers_.find(from);
   if (it == peers_.end()) return absl::OkStatus();
   PeerBodies& peer = it->second;
-  peer.HearGot(body.got);
+  peer.OnAck(body.ack);
   switch (body.kind) {
     case BodyKind::kOffer:
       return peer.OnOffer(connection, std::move(body), loop_->Now());
@@ -220,7 +220,7 @@ absl::Status NcclTransport::OnBodyFrame(PeerId from, ConnectionId connection,
       break;
     }
     case BodyKind::kBroken:
-      groups_.End(body.key, NcclEvent::kTold,
+      groups_.End(body.key, NcclEvent::kRemoteAbort,
                   absl::StrCat("peer ", from.value, " has given it up"));
       break;
     case BodyKind::kId:
@@ -250,7 +250,7 @@ void NcclTransport::OnEnd(const NcclPlan& plan, NcclEvent why) {
     const auto it = peers_.find(member);
     if (it == peers_.end()) continue;
     // The other end sends again what this end has not got.
-    if (!replaced && why != NcclEvent::kTold) {
+    if (!replaced && why != NcclEvent::kRemoteAbort) {
       it->second.Send({.kind = BodyKind::kBroken, .key = plan.key()});
     }
     const size_t lost = it->second.SendAgain(plan.key());
@@ -263,11 +263,11 @@ void NcclTransport::OnEnd(const NcclPlan& plan, NcclEvent why) {
 
 void NcclTransport::CheckForLate(absl::Time now) {
   // All are found before anything is done about one.
-  std::vector<std::pair<PeerId, uint64_t>> unmet, unanswered;
+  std::vector<std::pair<PeerId, uint64_t>> unmatched, unanswered;
   std::vector<std::pair<PeerId, PeerBodies::Missing>> missing;
   for (const auto& [id, peer] : peers_) {
-    for (const uint64_t exchange : peer.Unmet(now)) {
-      unmet.emplace_back(id, exchange);
+    for (const uint64_t exchange : peer.UnmatchedOffers(now)) {
+      unmatched.emplace_back(id, exchange);
     }
     for (const uint64_t key : peer.Unanswered(now)) {
       unanswered.emplace_back(id, key);
@@ -276,7 +276,7 @@ void NcclTransport::CheckForLate(absl::Time now) {
       missing.emplace_back(id, std::move(body));
     }
   }
-  for (const auto& [id, exchange] : unmet) {
+  for (const auto& [id, exchange] : unmatched) {
     const auto it = peers_.find(id);
     if (it != peers_.end()) it->second.Decline(exchange);
   }
@@ -298,11 +298,11 @@ void NcclTransport::Tick() {
   const std::weak_ptr<bool> alive = alive_;
   groups_.Poll(now);
   CheckForLate(now);
-  if (std::optional<PairRunner::Landed> landed = runner_.Poll(now)) {
+  if (std::optional<PairRunner::Completed> completed = runner_.Poll(now)) {
     ++seen_.bodies;
-    const NcclPair& pair = landed->pair;
+    const NcclPair& pair = completed->pair;
     if (const auto it = peers_.find(pair.order.peer); it != peers_.end()) {
-      it->second.Land(pair, std::move(landed->body));
+      it->second.Complete(pair, std::move(completed->body));
     }
     runner_.Launch();
     // Last: the listener may destroy this object.

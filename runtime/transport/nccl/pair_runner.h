@@ -20,7 +20,7 @@ namespace gossamer {
 class PairRunner {
  public:
   // A pair that has taken place, and the body that it has brought.
-  struct Landed {
+  struct Completed {
     NcclPair pair;
     Payload body;
   };
@@ -33,7 +33,7 @@ class PairRunner {
   // The queue has changed: launches the pair that is next.
   void Launch();
   // Polls the pair under way; its owner then calls Launch().
-  std::optional<Landed> Poll(absl::Time now);
+  std::optional<Completed> Poll(absl::Time now);
 
  private:
   const EventLoop* const loop_;

@@ -38,7 +38,7 @@ void PeerBodies::DropAll() {
 }
 
 bool PeerBodies::Send(BodyFrame frame, Payload body) {
-  frame.got = held_.got();
+  frame.ack = held_.ack();
   return options_->send(
       peer_, {Payload::FromVector(EncodeBodyFrame(frame)), std::move(body)});
 }
@@ -60,7 +60,7 @@ bool PeerBodies::Offer(NcclPair pair, Frame frame, absl::Time now) {
                        .body = std::move(frame.body),
                        .since = now};
   queue_->Enter(std::move(pair));
-  if (leads()) Settle(exchange);
+  if (leads()) Resolve(exchange);
   return true;
 }
 
@@ -89,15 +89,15 @@ size_t PeerBodies::SendAgain(uint64_t key) {
   return lost.size();
 }
 
-void PeerBodies::HearGot(uint64_t got) {
-  std::erase_if(offers_, [got](const auto& offer) {
-    return offer.second.done && offer.first <= got;
+void PeerBodies::OnAck(uint64_t ack) {
+  std::erase_if(offers_, [ack](const auto& offer) {
+    return offer.second.done && offer.first <= ack;
   });
 }
 
 // Agreement.
 
-void PeerBodies::Settle(uint64_t exchange) {
+void PeerBodies::Resolve(uint64_t exchange) {
   const auto offer = offers_.find(exchange);
   const HeldFrame* const held = held_.Find(exchange);
   if (offer == offers_.end() || held == nullptr || held->declined) return;
@@ -170,7 +170,7 @@ absl::Status PeerBodies::OnOffer(ConnectionId connection, BodyFrame offer,
   if (!held_.AddOffer(connection, std::move(offer), now)) {
     return absl::OkStatus();
   }
-  if (leads()) Settle(exchange);
+  if (leads()) Resolve(exchange);
   DeclineDecided();
   return absl::OkStatus();
 }
@@ -188,7 +188,7 @@ void PeerBodies::OnDecline(uint64_t exchange) {
 
 // The body is that of the exchange that both launched, over the connection that
 // brought its head, and of no other.
-void PeerBodies::Land(const NcclPair& pair, Payload body) {
+void PeerBodies::Complete(const NcclPair& pair, Payload body) {
   const uint64_t exchange = pair.order.exchange;
   const auto offer = offers_.find(exchange);
   if (offer != offers_.end() && offer->second.key == pair.key) {
@@ -199,22 +199,22 @@ void PeerBodies::Land(const NcclPair& pair, Payload body) {
 
 // Time.
 
-std::vector<uint64_t> PeerBodies::Unmet(absl::Time now) const {
-  std::vector<uint64_t> unmet;
-  if (!leads()) return unmet;
+std::vector<uint64_t> PeerBodies::UnmatchedOffers(absl::Time now) const {
+  std::vector<uint64_t> unmatched;
+  if (!leads()) return unmatched;
   for (const auto& [exchange, offer] : offers_) {
     if (!offer.agreed && !offer.done &&
         now - offer.since >= options_->patience) {
-      unmet.push_back(exchange);
+      unmatched.push_back(exchange);
     }
   }
   held_.ForEachWaiting([&](const HeldFrame& held) {
     if (!held.agreed && !held.declined &&
         now - held.since >= options_->patience) {
-      unmet.push_back(held.exchange);
+      unmatched.push_back(held.exchange);
     }
   });
-  return unmet;
+  return unmatched;
 }
 
 std::vector<uint64_t> PeerBodies::Unanswered(absl::Time now) const {

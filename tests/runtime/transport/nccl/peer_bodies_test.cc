@@ -58,7 +58,7 @@ struct End {
       from.out.pop_front();
       BodyFrame body = *DecodeBodyFrame(frame.head);
       kinds.push_back(body.kind);
-      bodies.HearGot(body.got);
+      bodies.OnAck(body.ack);
       if (body.kind == BodyKind::kOffer) {
         EXPECT_TRUE(bodies.OnOffer(kConnection, std::move(body), now).ok());
       } else if (body.kind == BodyKind::kAgree) {
@@ -117,8 +117,8 @@ TEST_F(PeerBodiesTest, TheSmallerIdAgreesOnceBothHaveOffered) {
   EXPECT_EQ(a.terms->name, b.terms->name);
   EXPECT_EQ(a.terms->size, b.terms->body.size());
   EXPECT_EQ(b.terms->size, a.terms->body.size());
-  one.bodies.Land(a, b.terms->body);
-  two.bodies.Land(b, a.terms->body);
+  one.bodies.Complete(a, b.terms->body);
+  two.bodies.Complete(b, a.terms->body);
   EXPECT_EQ(one.Came(), 102u);
   EXPECT_EQ(two.Came(), 101u);
 }
@@ -170,11 +170,12 @@ TEST_F(PeerBodiesTest, OnlyTheLeaderDecidesByTime) {
   const absl::Time patient = one.now + kPatience;
   EXPECT_EQ(one.bodies.NextPoll(), patient);
   EXPECT_EQ(two.bodies.NextPoll(), two.now + kDeadline);
-  EXPECT_THAT(one.bodies.Unmet(patient - absl::Nanoseconds(1)), IsEmpty());
-  EXPECT_THAT(one.bodies.Unmet(patient), ElementsAre(256));
+  EXPECT_THAT(one.bodies.UnmatchedOffers(patient - absl::Nanoseconds(1)),
+              IsEmpty());
+  EXPECT_THAT(one.bodies.UnmatchedOffers(patient), ElementsAre(256));
   one.Hear(two);
-  EXPECT_THAT(one.bodies.Unmet(patient), ElementsAre(256, 512));
-  EXPECT_THAT(two.bodies.Unmet(patient), IsEmpty());
+  EXPECT_THAT(one.bodies.UnmatchedOffers(patient), ElementsAre(256, 512));
+  EXPECT_THAT(two.bodies.UnmatchedOffers(patient), IsEmpty());
   EXPECT_THAT(one.bodies.Unanswered(one.now + 2 * kDeadline), IsEmpty());
   EXPECT_THAT(two.bodies.Unanswered(two.now + kDeadline), ElementsAre(kKey));
   one.bodies.Decline(512);
@@ -202,7 +203,7 @@ TEST_F(PeerBodiesTest, AfterAnEndOfTheCommunicatorBodiesGoByTheCarrierOnce) {
   one.Hear(two);
   two.Hear(one);
   // The first pair lands, at peer 2 alone.
-  two.bodies.Land(*two.queue.Next(), Bytes(101));
+  two.bodies.Complete(*two.queue.Next(), Bytes(101));
   EXPECT_EQ(two.Came(), 101u);
   EXPECT_EQ(one.bodies.SendAgain(kKey + 1), 0u);
   EXPECT_EQ(one.bodies.SendAgain(kKey), 2u);
@@ -221,8 +222,8 @@ TEST_F(PeerBodiesTest, ABodyIsForgottenOnceTheOtherEndHasIt) {
   ASSERT_TRUE(two.Offer(256));
   one.Hear(two);
   two.Hear(one);
-  one.bodies.Land(*one.queue.Next(), Bytes(102));
-  two.bodies.Land(*two.queue.Next(), Bytes(101));
+  one.bodies.Complete(*one.queue.Next(), Bytes(102));
+  two.bodies.Complete(*two.queue.Next(), Bytes(101));
   EXPECT_EQ(two.Came(), 101u);
   ASSERT_TRUE(two.Offer(512));  // any frame says what has come
   one.Hear(two);
