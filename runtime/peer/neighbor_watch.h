@@ -1,4 +1,4 @@
-// The watch over silent neighbours: it pings them, asks others about them, and
+// The watch over silent neighbours: it pings them, also through others, and
 // reports the suspected to the topology service.
 //
 // Knows nothing of what becomes of a suspected peer.
