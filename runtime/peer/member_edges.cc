@@ -26,9 +26,9 @@ std::string ReplicalessOf(const Codec& codec) {
 
 // Rounds from the making of an edge to its first exchange, where partners
 // change with the rounds: a connection takes some round trips.  The end that
-// dials is later by kPatience, so that the other one, which may be rounds
+// dials is later by kDialerDelay, so that the other one, which may be rounds
 // behind, knows the edge by then.
-constexpr uint64_t kAhead = 16, kPatience = 4;
+constexpr uint64_t kAhead = 16, kDialerDelay = 4;
 // Rounds that a peer looks ahead.  An edge with a meeting in them is not
 // forgotten: the other end, rounds ahead, may rely on it already.
 constexpr uint64_t kHorizon = 2 * kAhead;
@@ -288,7 +288,7 @@ absl::Status MemberEdges::MakeEdges(const View& addresses) {
   for (const auto& [peer, rounds] : meetings_) {
     // A newer view may have taken all rounds of a meeting.
     if (rounds.empty() || parts_.neighborhood->Serves(peer)) continue;
-    const uint64_t lead = spec_.self < peer ? kAhead - kPatience : kAhead;
+    const uint64_t lead = spec_.self < peer ? kAhead - kDialerDelay : kAhead;
     const auto next = rounds.lower_bound(round);
     const uint64_t first = next == rounds.end() ? round : *next;
     // The other end may be waiting for this peer in a past round.

@@ -37,8 +37,8 @@ constexpr size_t kVectorsOfAState = 8;
 constexpr size_t kAround = 8192;
 // A restarted peer may go on without the service after a number of intervals
 // between these.
-constexpr double kLeastPatience = 2;
-constexpr double kMostPatience = 20;
+constexpr double kLeastTimeout = 2;
+constexpr double kMostTimeout = 20;
 
 // COLD's dual goes on pushing while a calm game stands still, so parameters may
 // grow.
@@ -249,9 +249,9 @@ Task<absl::Status> SimProcess::Register() {
           ReadLastView(files_, SimMachine::kLastView, "sim", machine_.id)
               .value_or(nullptr);
     }
-    o.patience = world_.scenario.interval() *
-                 (kLeastPatience + (kMostPatience - kLeastPatience) *
-                                       key_.Fold("patience").Uniform(0));
+    o.answer_timeout = world_.scenario.interval() *
+                       (kLeastTimeout + (kMostTimeout - kLeastTimeout) *
+                                            key_.Fold("patience").Uniform(0));
   }
   client_ = std::make_unique<TopologyClient>(
       std::move(o), &loop_, world_.service.Connect(&loop_, &crash_));

@@ -62,7 +62,7 @@ int OverlapChooser::Choose(std::span<const Tempo> peers, int current,
   // more measurements.  A smaller h that did not do takes twice as long the
   // next time: the time of an exchange may depend on h itself.
   const int less = StepsFor(kToSpare * exchange, step);
-  if (less >= current || rounds < patience_) return current;
+  if (less >= current || rounds < hold_rounds_) return current;
   went_back_ = true;
   return less;
 }
@@ -88,7 +88,7 @@ int OverlapChooser::Larger(int enough, int current, double exchange,
     full_.reset();
   }
   raised_ = Raise{.from = current, .to = enough, .exchange = exchange};
-  if (std::exchange(went_back_, false)) patience_ *= 2;
+  if (std::exchange(went_back_, false)) hold_rounds_ *= 2;
   return enough;
 }
 

@@ -45,8 +45,9 @@ class OverlapChooser {
   std::optional<Raise> raised_;  // the last one, until it has been judged
   // Seconds of an exchange, on a link that is full.
   std::optional<double> full_;
-  uint64_t patience_ = kExchangesToGoBack;  // rounds before one of a smaller h
-  bool went_back_ = false;                  // by the last change
+  uint64_t hold_rounds_ =
+      kExchangesToGoBack;   // rounds before one of a smaller h
+  bool went_back_ = false;  // by the last change
 };
 
 }  // namespace gossamer

@@ -30,7 +30,7 @@ NcclTransport::NcclTransport(std::unique_ptr<Transport> carrier,
       runner_(loop, &queue_, &groups_, options_.deadline),
       of_peers_{.self = options_.self,
                 .deadline = options_.deadline,
-                .patience = options_.patience,
+                .offer_timeout = options_.offer_timeout,
                 .max_body_bytes = options_.max_body_bytes,
                 .send =
                     [this](PeerId to, Frame frame) {

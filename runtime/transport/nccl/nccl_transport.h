@@ -39,7 +39,7 @@ struct NcclOptions {
   absl::Duration deadline = absl::Seconds(1);
   // The time for which an offer waits for the other end's; then both bodies
   // travel by the other transport.
-  absl::Duration patience = absl::Milliseconds(50);
+  absl::Duration offer_timeout = absl::Milliseconds(50);
   // All members make a communicator within this time, or give it up.
   absl::Duration making = absl::Seconds(30);
   // Between two polls of what is under way.

@@ -204,13 +204,13 @@ std::vector<uint64_t> PeerBodies::UnmatchedOffers(absl::Time now) const {
   if (!leads()) return unmatched;
   for (const auto& [exchange, offer] : offers_) {
     if (!offer.agreed && !offer.done &&
-        now - offer.since >= options_->patience) {
+        now - offer.since >= options_->offer_timeout) {
       unmatched.push_back(exchange);
     }
   }
   held_.ForEachWaiting([&](const HeldFrame& held) {
     if (!held.agreed && !held.declined &&
-        now - held.since >= options_->patience) {
+        now - held.since >= options_->offer_timeout) {
       unmatched.push_back(held.exchange);
     }
   });
@@ -248,11 +248,11 @@ absl::Time PeerBodies::NextPoll() const {
   const auto at = [&next](absl::Time when) { next = std::min(next, when); };
   for (const auto& [exchange, offer] : offers_) {
     if (offer.agreed || offer.done) continue;
-    at(offer.since + (leads() ? options_->patience : options_->deadline));
+    at(offer.since + (leads() ? options_->offer_timeout : options_->deadline));
   }
   held_.ForEachWaiting([&](const HeldFrame& held) {
     if (leads() && !held.agreed && !held.declined) {
-      at(held.since + options_->patience);
+      at(held.since + options_->offer_timeout);
     }
     at(held.since + kDeadlinesOfABody * options_->deadline);
   });

@@ -31,7 +31,7 @@ struct PeerBodiesOptions {
   PeerId self;
   absl::Duration deadline;
   // The time for which an offer waits for the other end's.
-  absl::Duration patience;
+  absl::Duration offer_timeout;
   size_t max_body_bytes = 0;
   // Sends a frame of Channel::kBody over the newest connection; false without
   // one.
@@ -86,7 +86,7 @@ class PeerBodies {
   size_t SendAgain(uint64_t key);
 
   // At the leading end: exchanges that one end alone has offered, for
-  // `patience`.
+  // `offer_timeout`.
   std::vector<uint64_t> UnmatchedOffers(absl::Time now) const;
   // Both bodies of the exchange go by the carrier.
   void Decline(uint64_t exchange);

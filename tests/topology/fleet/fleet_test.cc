@@ -690,9 +690,9 @@ TEST_F(FleetTest, WaitsLongerForASmallerOverlapThatDidNotDo) {
     return fleet_->record().view.overlap_steps;
   };
   EXPECT_EQ(overlap(40, 0.15), 2);
-  for (uint64_t patience : {32, 64, 128}) {
-    EXPECT_EQ(overlap(patience - 1, 0.05), 2);
-    EXPECT_EQ(overlap(patience, 0.05), 1);
+  for (uint64_t hold : {32, 64, 128}) {
+    EXPECT_EQ(overlap(hold - 1, 0.05), 2);
+    EXPECT_EQ(overlap(hold, 0.05), 1);
     EXPECT_EQ(overlap(16, 0.15), 2);
   }
 }

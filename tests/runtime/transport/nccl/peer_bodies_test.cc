@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 constexpr uint64_t kKey = 7;
-constexpr absl::Duration kPatience = absl::Milliseconds(50);
+constexpr absl::Duration kOfferTimeout = absl::Milliseconds(50);
 constexpr absl::Duration kDeadline = absl::Seconds(1);
 constexpr ConnectionId kConnection = 3;
 
@@ -31,7 +31,7 @@ struct End {
   End(PeerId self, PeerId to)
       : options{.self = self,
                 .deadline = kDeadline,
-                .patience = kPatience,
+                .offer_timeout = kOfferTimeout,
                 .max_body_bytes = 1000,
                 .send =
                     [this](PeerId, Frame frame) {
@@ -167,15 +167,15 @@ TEST_F(PeerBodiesTest, AnEndThatHasDecidedDeclinesAtOnce) {
 TEST_F(PeerBodiesTest, OnlyTheLeaderDecidesByTime) {
   ASSERT_TRUE(one.Offer(256));
   ASSERT_TRUE(two.Offer(512));
-  const absl::Time patient = one.now + kPatience;
-  EXPECT_EQ(one.bodies.NextPoll(), patient);
+  const absl::Time unmatched_at = one.now + kOfferTimeout;
+  EXPECT_EQ(one.bodies.NextPoll(), unmatched_at);
   EXPECT_EQ(two.bodies.NextPoll(), two.now + kDeadline);
-  EXPECT_THAT(one.bodies.UnmatchedOffers(patient - absl::Nanoseconds(1)),
+  EXPECT_THAT(one.bodies.UnmatchedOffers(unmatched_at - absl::Nanoseconds(1)),
               IsEmpty());
-  EXPECT_THAT(one.bodies.UnmatchedOffers(patient), ElementsAre(256));
+  EXPECT_THAT(one.bodies.UnmatchedOffers(unmatched_at), ElementsAre(256));
   one.Hear(two);
-  EXPECT_THAT(one.bodies.UnmatchedOffers(patient), ElementsAre(256, 512));
-  EXPECT_THAT(two.bodies.UnmatchedOffers(patient), IsEmpty());
+  EXPECT_THAT(one.bodies.UnmatchedOffers(unmatched_at), ElementsAre(256, 512));
+  EXPECT_THAT(two.bodies.UnmatchedOffers(unmatched_at), IsEmpty());
   EXPECT_THAT(one.bodies.Unanswered(one.now + 2 * kDeadline), IsEmpty());
   EXPECT_THAT(two.bodies.Unanswered(two.now + kDeadline), ElementsAre(kKey));
   one.bodies.Decline(512);
