@@ -225,7 +225,7 @@ absl::StatusOr<std::unique_ptr<MixingSchedule>> MakeSchedule(
   return std::make_unique<Fixed>(std::move(rows));
 }
 
-std::vector<int> PartnersOf(const MixingSchedule& schedule, int rank) {
+std::vector<int> NeighborsOf(const MixingSchedule& schedule, int rank) {
   std::set<int> met;
   for (uint64_t round = 1; round <= schedule.period(); ++round) {
     for (const Neighbor& n : schedule.Row(rank, round).neighbors) {
@@ -239,11 +239,11 @@ std::vector<int> PartnersOf(const MixingSchedule& schedule, int rank) {
   return {met.begin(), met.end()};
 }
 
-int FewestPartners(const MixingSchedule& schedule) {
+int MinDegree(const MixingSchedule& schedule) {
   size_t fewest = static_cast<size_t>(schedule.size()) - 1;
   if (DrawnAnew(schedule)) return static_cast<int>(fewest);
   for (int rank = 0; rank < schedule.size(); ++rank) {
-    fewest = std::min(fewest, PartnersOf(schedule, rank).size());
+    fewest = std::min(fewest, NeighborsOf(schedule, rank).size());
   }
   return static_cast<int>(fewest);
 }

@@ -96,20 +96,20 @@ absl::StatusOr<std::unique_ptr<MixingSchedule>> MakeSchedule(
 inline bool DrawnAnew(const MixingSchedule& schedule) {
   return schedule.period() == 0;
 }
-// Whether a peer keeps edges to all its partners: not to more members than
+// Whether a peer keeps edges to all its neighbours: not to more members than
 // `most` if rows are drawn anew, but to those of the next rounds.
-inline constexpr int kMostPartners = 256;
+inline constexpr int kMostNeighbors = 256;
 inline bool EdgesStay(const MixingSchedule& schedule,
-                      int most = kMostPartners) {
+                      int most = kMostNeighbors) {
   return !DrawnAnew(schedule) || schedule.size() <= most;
 }
 
 // The other ranks that `rank` mixes with over all rounds, sorted: all others if
 // rows are drawn anew.
-std::vector<int> PartnersOf(const MixingSchedule& schedule, int rank);
+std::vector<int> NeighborsOf(const MixingSchedule& schedule, int rank);
 
-// The number of partners of the rank with the fewest.
-int FewestPartners(const MixingSchedule& schedule);
+// The least number of neighbours of a rank, over all rounds.
+int MinDegree(const MixingSchedule& schedule);
 
 }  // namespace gossamer
 

@@ -289,12 +289,12 @@ class Composition {
           "chebyshev gossip amplifies what mixing has moved, a liar's share "
           "with it: leave it out");
     }
-    const int fewest = FewestPartners(schedule_);
-    if (fewest >= kLeastClippedPartners) return;
+    const int fewest = MinDegree(schedule_);
+    if (fewest >= kMinClippedDegree) return;
     refuse("a peer of this graph mixes with only ", fewest,
            " others: one liar is too large a part of what it hears; take a "
            "graph of degree ",
-           kLeastClippedPartners,
+           kMinClippedDegree,
            " or more (torus of 9 or more peers, "
            "random-regular, complete), a graph that changes by round of 5 or "
            "more peers, "

@@ -219,11 +219,11 @@ void Edges::SetOverlap(int h) {
   for (auto& [peer, entry] : entries_) entry.edge->set_overlap(h);
 }
 
-void Edges::SetPartners(const std::set<PeerId>& partners) {
+void Edges::SetNeighbors(const std::set<PeerId>& neighbors) {
   for (auto& [peer, entry] : entries_) {
     // Waiters look again: an edge that the newest view has no use for is not
     // waited for unless it is connected.
-    entry.passing = !partners.contains(peer);
+    entry.passing = !neighbors.contains(peer);
   }
   Changed();
 }

@@ -58,7 +58,7 @@ class Edges final : public TransportListener {
     std::string address = {};
     uint64_t begins = 0;  // round of its first exchange
     bool newcomer = false, transient = false, resting = false, gone = false;
-    bool passing = false;  // no partner in the newest view that is known
+    bool passing = false;  // no neighbour in the newest view that is known
     absl::Time busy = absl::InfinitePast();  // of a resting one: last in use
     Refusals refusals = {};
     Throttle clipped = {}, left_out = {};  // corrections, in events
@@ -99,7 +99,7 @@ class Edges final : public TransportListener {
   void Rest(PeerId peer, ExchangeId id, bool gone);
   void BeginIncarnation();
   void SetOverlap(int h);
-  void SetPartners(const std::set<PeerId>& partners);
+  void SetNeighbors(const std::set<PeerId>& neighbors);
   // Gives up the edges that have rested for long.
   void ForgetRested();
   // Exchanges below `id` are skips, on edges of no row that are added later.

@@ -62,7 +62,7 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
         [peer = peer](const RowEntry& r) { return r.peer == peer; });
     // An edge that was given up and is to come back begins at a later round.
     if (id < entry.edge->decided()) continue;
-    // All phases at once: a peer that takes this one for a partner, by a view
+    // All phases at once: a peer that takes this one for a neighbour, by a view
     // that only one of them has, would wait for the second phase while this
     // peer waits, round about, for it.
     if (it == row.end()) {

@@ -79,8 +79,8 @@ class Neighborhood {
   // The peers that the newest view that is known has this one mix with.  The
   // others may have given their edges up and are waited for only while they are
   // connected.
-  void SetPartners(const std::set<PeerId>& partners) {
-    edges_.SetPartners(partners);
+  void SetNeighbors(const std::set<PeerId>& neighbors) {
+    edges_.SetNeighbors(neighbors);
   }
   // Gives all edges up; those to come are of another incarnation.
   void BeginIncarnation() { edges_.BeginIncarnation(); }

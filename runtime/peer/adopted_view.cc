@@ -27,16 +27,16 @@ absl::Status CheckView(const View& view, const PeerSpec& spec, bool first) {
         absl::StrCat("peer ", spec.self.value, " is not in view ", view.epoch,
                      " of run '", view.run_id, "'"));
   }
-  // Clipping protects against liars only among enough honest partners.  A peer
-  // that trains is not stopped by a fleet that shrinks.
-  if (!first || spec.min_partners == 0) return absl::OkStatus();
+  // Clipping protects against liars only among enough honest neighbours.  A
+  // peer that trains is not stopped by a fleet that shrinks.
+  if (!first || spec.min_degree == 0) return absl::OkStatus();
   GOSSAMER_ASSIGN_OR_RETURN(const auto schedule, view.MakeSchedule());
-  const int partners = FewestPartners(*schedule);
-  if (partners >= spec.min_partners) return absl::OkStatus();
+  const int degree = MinDegree(*schedule);
+  if (degree >= spec.min_degree) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "view ", view.epoch, " has graph ", view.schedule.graph,
-      ", where some mix with ", partners, " others; mixing.clip_radius needs ",
-      spec.min_partners, ": give the topology service the same configuration"));
+      ", where some mix with ", degree, " others; mixing.clip_radius needs ",
+      spec.min_degree, ": give the topology service the same configuration"));
 }
 
 AdoptedView::AdoptedView(const PeerSpec& spec, Parts parts)

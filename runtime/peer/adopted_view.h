@@ -27,7 +27,7 @@
 namespace gossamer {
 
 // kFailedPrecondition if this peer is not in the view, or if some would mix
-// with fewer than PeerSpec::min_partners, which is asked of a first view alone:
+// with fewer than PeerSpec::min_degree, which is asked of a first view alone:
 // a peer that trains goes on.
 absl::Status CheckView(const View& view, const PeerSpec& spec, bool first);
 

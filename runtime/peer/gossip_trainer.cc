@@ -79,8 +79,8 @@ Task<absl::Status> GossipTrainer::Round() {
   Task<absl::Status> due = CompleteDue(round);
   GOSSAMER_CO_RETURN_IF_ERROR(co_await due.result());
   // The row is kept: a later view may change the rows of later rounds, but this
-  // exchange is due with the partners that it was emitted to.  A reference into
-  // a map stays valid while other rounds are erased.
+  // exchange is due with the neighbours that it was emitted to.  A reference
+  // into a map stays valid while other rounds are erased.
   const Row& row = rows_[round] = parts_.views->RowOf(round);
   Task<bool> met = AwaitNeighbours(row, MakeExchangeId(round));
   co_await met.result();

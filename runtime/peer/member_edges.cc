@@ -24,7 +24,7 @@ std::string ReplicalessOf(const Codec& codec) {
   return absl::StrCat("diff-int8:fragments=", codec.parts());
 }
 
-// Rounds from the making of an edge to its first exchange, where partners
+// Rounds from the making of an edge to its first exchange, where neighbours
 // change with the rounds: a connection takes some round trips.  The end that
 // dials is later by kDialerDelay, so that the other one, which may be rounds
 // behind, knows the edge by then.
@@ -41,13 +41,13 @@ constexpr uint64_t kBehind = kMaxOverlap + 4;
 constexpr uint64_t kMostLate = 256;
 
 // Members that may be in a row of `self` from this round on.
-std::set<PeerId> PartnersIn(const View& view, const MixingSchedule& schedule,
-                            PeerId self) {
-  std::set<PeerId> partners;
-  for (const int rank : PartnersOf(schedule, *view.RankOf(self))) {
-    partners.insert(view.members[static_cast<size_t>(rank)].id);
+std::set<PeerId> NeighborsIn(const View& view, const MixingSchedule& schedule,
+                             PeerId self) {
+  std::set<PeerId> neighbors;
+  for (const int rank : NeighborsOf(schedule, *view.RankOf(self))) {
+    neighbors.insert(view.members[static_cast<size_t>(rank)].id);
   }
-  return partners;
+  return neighbors;
 }
 
 // Whether edges may be forgotten and made again: replicas have a codec that
@@ -74,7 +74,7 @@ std::optional<std::string> AddressOf(const View& view, PeerId peer) {
 MemberEdges::MemberEdges(const PeerSpec& spec, Parts parts)
     : spec_(spec),
       parts_(std::move(parts)),
-      most_partners_(LoseNothing(parts_) ? spec.most_partners : kMaxPeers) {}
+      most_neighbors_(LoseNothing(parts_) ? spec.most_neighbors : kMaxPeers) {}
 
 void MemberEdges::OnView(const Membership& membership) {
   if (!membership.view().NewerThan(*known_)) return;
@@ -120,10 +120,10 @@ void MemberEdges::AddMembers(const std::shared_ptr<const View>& view) {
   drawn_ = ChangesByRound(newest.schedule.graph);
   next_ = {.view = view, .schedule = *std::move(schedule)};
   sure_from_ = std::max(newest.from_round, parts_.state->round());
-  next_.stays = EdgesStay(*next_.schedule, most_partners_);
+  next_.stays = EdgesStay(*next_.schedule, most_neighbors_);
   if (!next_.stays) return MeetMembers();
   // A failure comes again, and ends the run, when the view is adopted.
-  ConnectPartners(newest, *next_.schedule, {}, /*newcomers=*/true)
+  ConnectNeighbors(newest, *next_.schedule, {}, /*newcomers=*/true)
       .IgnoreError();
 }
 
@@ -158,15 +158,15 @@ absl::Status MemberEdges::Connect(
     std::shared_ptr<const MixingSchedule> schedule, const SavedEdges& saved) {
   const View& view = *in_use;
   drawn_ = ChangesByRound(view.schedule.graph);
-  const bool stays = EdgesStay(*schedule, most_partners_);
-  std::set<PeerId> partners;
+  const bool stays = EdgesStay(*schedule, most_neighbors_);
+  std::set<PeerId> neighbors;
   if (stays) {
     GOSSAMER_RETURN_IF_ERROR(
-        ConnectPartners(view, *schedule, saved, /*newcomers=*/false));
-    partners = PartnersIn(view, *schedule, spec_.self);
+        ConnectNeighbors(view, *schedule, saved, /*newcomers=*/false));
+    neighbors = NeighborsIn(view, *schedule, spec_.self);
     meetings_.clear();
   } else {
-    for (const auto& [peer, rounds] : meetings_) partners.insert(peer);
+    for (const auto& [peer, rounds] : meetings_) neighbors.insert(peer);
     if (parts_.codec->needs_replica() && !std::exchange(told_, true)) {
       parts_.reporter->Report(
           "replicas",
@@ -180,7 +180,7 @@ absl::Status MemberEdges::Connect(
   // Edges to members that are in no row of this schedule complete what is under
   // way and are forgotten later.
   for (const PeerId peer : parts_.neighborhood->Peers()) {
-    if (partners.contains(peer)) continue;
+    if (neighbors.contains(peer)) continue;
     parts_.neighborhood->Rest(peer, MakeExchangeId(parts_.state->round()),
                               /*gone=*/!view.RankOf(peer));
   }
@@ -207,7 +207,7 @@ void MemberEdges::MeetMembers() {
     rounds.erase(rounds.lower_bound(from_round), rounds.end());
   }
   now_.looked = std::min(now_.looked, from_round);
-  parts_.neighborhood->SetPartners({});
+  parts_.neighborhood->SetNeighbors({});
   Readdress(*next_.view);
   LookAhead(next_, parts_.state->round() + kHorizon);
   // A failure comes again, and ends the run, at the next round.
@@ -240,7 +240,7 @@ absl::Status MemberEdges::OnRound() {
 // it: its silence counts.
 void MemberEdges::RestPast() {
   const uint64_t round = parts_.state->round();
-  std::set<PeerId> partners;
+  std::set<PeerId> neighbors;
   for (auto it = meetings_.begin(); it != meetings_.end();) {
     auto& [peer, rounds] = *it;
     const bool silence_counts =
@@ -253,12 +253,12 @@ void MemberEdges::RestPast() {
       it = meetings_.erase(it);
       continue;
     }
-    if (Expects(rounds)) partners.insert(peer);
+    if (Expects(rounds)) neighbors.insert(peer);
     ++it;
   }
-  // Of a view that has edges to all they are partners already.
+  // Of a view that has edges to all they are neighbours already.
   if (next_.schedule == nullptr || !next_.stays) {
-    parts_.neighborhood->SetPartners(partners);
+    parts_.neighborhood->SetNeighbors(neighbors);
   }
 }
 
@@ -319,20 +319,20 @@ absl::Status MemberEdges::Meet(PeerId peer, uint64_t first,
       /*replica=*/!parts_.codec->needs_replica());
 }
 
-absl::Status MemberEdges::ConnectPartners(const View& view,
-                                          const MixingSchedule& schedule,
-                                          const SavedEdges& saved,
-                                          bool newcomers) {
+absl::Status MemberEdges::ConnectNeighbors(const View& view,
+                                           const MixingSchedule& schedule,
+                                           const SavedEdges& saved,
+                                           bool newcomers) {
   const int rank = *view.RankOf(spec_.self);
   const ReplicaBudget budget(spec_.replica_memory,
                              parts_.state->layout().size(), schedule);
-  const std::set<PeerId> partners = PartnersIn(view, schedule, spec_.self);
+  const std::set<PeerId> neighbors = NeighborsIn(view, schedule, spec_.self);
   const uint64_t round = parts_.state->round();
   // An edge that is made before its view begins has no exchanges below it.
   const uint64_t from = newcomers ? std::max(round, view.from_round) : round;
   size_t without = 0;
-  for (const PeerId partner : partners) {
-    const int other = *view.RankOf(partner);
+  for (const PeerId neighbor : neighbors) {
+    const int other = *view.RankOf(neighbor);
     const Member& m = view.members[static_cast<size_t>(other)];
     const auto it = saved.find(m.id);
     const bool fits =
@@ -347,13 +347,13 @@ absl::Status MemberEdges::ConnectPartners(const View& view,
                  .newcomer = newcomers},
                 /*replica=*/fits));
   }
-  parts_.neighborhood->SetPartners(partners);
+  parts_.neighborhood->SetNeighbors(neighbors);
   if (without > 0) {
     parts_.reporter->Report(
         "replicas",
         absl::StrFormat("mixing.replica_memory_mb allows no replicas on %d of "
                         "%d edges; they use %s",
-                        without, partners.size(),
+                        without, neighbors.size(),
                         ReplicalessOf(*parts_.codec)));
   }
   return absl::OkStatus();

@@ -3,7 +3,7 @@
 // any more rest.
 //
 // In a large fleet whose rows are drawn anew every round there are edges to the
-// partners of the next rounds alone.  They keep nothing from one exchange to
+// neighbours of the next rounds alone.  They keep nothing from one exchange to
 // the next, so that nothing is lost when an edge is forgotten after its rounds.
 //
 // Knows nothing of when a view comes into use, or of what edges carry.
@@ -54,7 +54,7 @@ class MemberEdges {
   // Gives up edges to peers that are in no view any more.
   void DropMembers(const View& newest);
 
-  // The view is in use: an edge to every partner in it, and the edges of
+  // The view is in use: an edge to every neighbour in it, and the edges of
   // `saved`.
   absl::Status Connect(std::shared_ptr<const View> in_use,
                        std::shared_ptr<const MixingSchedule> schedule,
@@ -93,14 +93,15 @@ class MemberEdges {
   void AddMembers(const std::shared_ptr<const View>& newest);
   void Readdress(const View& newest);
   void ReportComingAndGoing(const View& newest);
-  absl::Status ConnectPartners(const View& view, const MixingSchedule& schedule,
-                               const SavedEdges& saved, bool newcomers);
+  absl::Status ConnectNeighbors(const View& view,
+                                const MixingSchedule& schedule,
+                                const SavedEdges& saved, bool newcomers);
   absl::Status ConnectSaved(const View& view, const SavedEdges& saved);
   absl::Status AddEdge(Neighborhood::NewEdge edge, bool replica);
 
   const PeerSpec& spec_;
   const Parts parts_;
-  const int most_partners_;  // PeerSpec's, if edges may be forgotten
+  const int most_neighbors_;  // PeerSpec's, if edges may be forgotten
   std::shared_ptr<const Codec> replicaless_;  // of edges beyond the budget
   // The newest whose members have been added or dropped.
   std::shared_ptr<const View> known_ = std::make_shared<const View>();

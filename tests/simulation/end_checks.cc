@@ -146,7 +146,7 @@ double DistanceBound(const Scenario& s, const Codec& codec, double before,
                                       codec.format() == WireFormat::kTopK ||
                                       codec.format() == WireFormat::kSign);
   // A replica follows within some exchanges of the same edge.  Two bits a value
-  // need more of them, and an edge has fewer where partners change.
+  // need more of them, and an edge has fewer where neighbours change.
   const bool fixed = (*MakeSchedule(s.schedule, s.peers, s.seed))->fixed();
   const bool slow =
       codec.format() == WireFormat::kLm2 ||

@@ -335,12 +335,12 @@ void DrawReplicaMemory(Scenario& s, Draws d) {
 }
 
 // A fleet in which edges come and go with the rounds, as they do in large ones.
-void DrawPartners(Scenario& s, Draws d) {
+void DrawMostNeighbors(Scenario& s, Draws d) {
   if (s.centralized() || s.tracked || s.optimizer.name == "cold" ||
       NamesPlayers(s.codec) || s.replica_edges > 0) {
     return;
   }
-  if (d.Chance(0.5)) s.most_partners = d.Int(2, s.peers);
+  if (d.Chance(0.5)) s.most_neighbors = d.Int(2, s.peers);
 }
 
 // Read errors of a disk that answers when it is asked again.
@@ -410,7 +410,7 @@ Scenario DrawScenario(uint64_t seed, bool nccl) {
   DrawClockwork(s, Draws(key.Fold("clockwork")));
   DrawPlayers(s, Draws(key.Fold("players")));
   DrawReplicaMemory(s, Draws(key.Fold("replica memory")));
-  DrawPartners(s, Draws(key.Fold("partners")));
+  DrawMostNeighbors(s, Draws(key.Fold("partners")));
   DrawReadErrors(s, Draws(key.Fold("read errors")));
   DrawRareGraph(s, Draws(key.Fold("rare graph")));
   DrawDeepOverlap(s, Draws(key.Fold("deep overlap")));

@@ -322,7 +322,7 @@ absl::Status SimProcess::MakePeer() {
   spec.deadline = s.deadline;
   spec.limits.clip_radius = s.clip_radius;
   spec.replica_memory = ReplicaMemory();
-  spec.most_partners = s.most_partners;
+  spec.most_neighbors = s.most_neighbors;
   if (!MayGrow(s)) spec.limits.largest = kLargestParameter;
   spec.suspect_after = s.suspect_after;
   spec.liveness_limit = s.LivenessLimit();

@@ -84,7 +84,7 @@ NcclPlan NcclPlan::Of(const View& view, PeerId self) {
     plan.left_out_.push_back(absl::StrFormat(
         "edges of %d peers come and go with the rounds: NCCL takes a graph "
         "that stays, or at most %d peers",
-        view.members.size(), kMostPartners));
+        view.members.size(), kMostNeighbors));
     return plan;
   }
   // The unique id travels along edges, so the group is what edges between
@@ -94,7 +94,7 @@ NcclPlan NcclPlan::Of(const View& view, PeerId self) {
   while (!next.empty()) {
     const int rank = *view.RankOf(next.back());
     next.pop_back();
-    for (const int other : PartnersOf(*plan.schedule_, rank)) {
+    for (const int other : NeighborsOf(*plan.schedule_, rank)) {
       const PeerId peer = view.members[static_cast<size_t>(other)].id;
       if (candidates.contains(peer) && reached.insert(peer).second) {
         next.push_back(peer);

@@ -105,7 +105,7 @@ TEST(RoundChooserTest, ANeighbourWhosePayloadsItMissesIsFollowed) {
 }
 
 // A neighbour of a later row need not be in step.
-TEST(RoundChooserTest, RandomPartnersMayBeAFewRoundsAhead) {
+TEST(RoundChooserTest, RandomNeighborsMayBeAFewRoundsAhead) {
   RoundChooser chooser;
   for (uint64_t round = 100; round < 200; ++round) {
     ASSERT_EQ(chooser.Next(round, kOverlap,

@@ -544,10 +544,10 @@ TEST_F(FleetTest, RefusesAGapBelowTheFloor) {
   EXPECT_FALSE(Fleet::Create(options, std::nullopt, now_).ok());
 }
 
-TEST_F(FleetTest, NobodyHasFewerPartnersThanTheyNeed) {
+TEST_F(FleetTest, NoPeerHasFewerNeighborsThanItNeeds) {
   FleetOptions options = Options(9);
   options.schedule.graph = "torus";
-  options.min_partners = 4;
+  options.min_degree = 4;
   EXPECT_TRUE(Fleet::Create(options, std::nullopt, now_).ok());
   EXPECT_THAT(std::string(CheckFleetSize(options, 8).message()),
               HasSubstr("graph torus on 8 peers: some mix "
