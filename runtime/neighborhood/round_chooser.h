@@ -27,7 +27,7 @@ struct RoundsSeen {
   // Rounds that this peer has not decided and payloads have come for, one entry
   // a neighbour, ascending.
   std::vector<uint64_t> waiting = {};
-  bool fixed = true;  // the same neighbours every round
+  bool static_graph = true;  // the same neighbours every round
   // The most rounds in a row that have no exchange, in which nobody waits.
   uint64_t idle = 0;
   bool pair = false;  // the fleet is of two: nobody else can tell

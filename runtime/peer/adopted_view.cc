@@ -109,7 +109,7 @@ absl::Status AdoptedView::AdoptOverlap(int overlap) {
   parts_.reporter->ResetTempo();
   GOSSAMER_ASSIGN_OR_RETURN(gamma_, StepSize());
   if (spec_.chebyshev) {
-    if (!schedule_->fixed()) {
+    if (!schedule_->is_static()) {
       // The weights follow from the eigenvalues of one matrix.
       return absl::InvalidArgumentError(
           "mixing.chebyshev needs the same graph every round");

@@ -326,7 +326,7 @@ uint64_t GossipTrainer::NextRound() {
   // The chooser knows neither views nor the service: all that it judges by is
   // in `seen`.
   RoundsSeen seen = neighborhood_.ObservedRounds();
-  seen.fixed = parts_.views->schedule().fixed();
+  seen.static_graph = parts_.views->schedule().is_static();
   seen.pair = parts_.views->view().members.size() <= 2;
   seen.fleet = m.fleet_round();
   seen.second = m.second_round();

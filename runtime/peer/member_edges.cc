@@ -117,11 +117,11 @@ void MemberEdges::AddMembers(const std::shared_ptr<const View>& view) {
   auto schedule = ScheduleOf(parts_.make_schedule, newest);
   if (!schedule.ok()) return;  // reported when the view is adopted
   ReportComingAndGoing(newest);
-  drawn_ = ChangesByRound(newest.schedule.graph);
+  time_varying_ = IsTimeVarying(newest.schedule.graph);
   next_ = {.view = view, .schedule = *std::move(schedule)};
   sure_from_ = std::max(newest.from_round, parts_.state->round());
-  next_.stays = EdgesStay(*next_.schedule, most_neighbors_);
-  if (!next_.stays) return MeetMembers();
+  next_.persistent = HasPersistentEdges(*next_.schedule, most_neighbors_);
+  if (!next_.persistent) return MeetMembers();
   // A failure comes again, and ends the run, when the view is adopted.
   ConnectNeighbors(newest, *next_.schedule, {}, /*newcomers=*/true)
       .IgnoreError();
@@ -157,10 +157,10 @@ absl::Status MemberEdges::Connect(
     std::shared_ptr<const View> in_use,
     std::shared_ptr<const MixingSchedule> schedule, const SavedEdges& saved) {
   const View& view = *in_use;
-  drawn_ = ChangesByRound(view.schedule.graph);
-  const bool stays = EdgesStay(*schedule, most_neighbors_);
+  time_varying_ = IsTimeVarying(view.schedule.graph);
+  const bool persistent = HasPersistentEdges(*schedule, most_neighbors_);
   std::set<PeerId> neighbors;
-  if (stays) {
+  if (persistent) {
     GOSSAMER_RETURN_IF_ERROR(
         ConnectNeighbors(view, *schedule, saved, /*newcomers=*/false));
     neighbors = NeighborsIn(view, *schedule, spec_.self);
@@ -184,7 +184,9 @@ absl::Status MemberEdges::Connect(
     parts_.neighborhood->Rest(peer, MakeExchangeId(parts_.state->round()),
                               /*gone=*/!view.RankOf(peer));
   }
-  now_ = {.view = in_use, .schedule = std::move(schedule), .stays = stays};
+  now_ = {.view = in_use,
+          .schedule = std::move(schedule),
+          .persistent = persistent};
   // Of rounds that were past when the view was learnt the other end may have
   // forgotten the edge.
   sure_from_ = std::max(sure_from_, parts_.state->round());
@@ -222,17 +224,17 @@ uint64_t MemberEdges::FirstToLookAt(const View& view) const {
 }
 
 absl::Status MemberEdges::OnRound() {
-  const bool next = next_.schedule != nullptr && !next_.stays;
-  if (now_.stays && !next) return absl::OkStatus();
+  const bool next = next_.schedule != nullptr && !next_.persistent;
+  if (now_.persistent && !next) return absl::OkStatus();
   const uint64_t end = parts_.state->round() + kHorizon;
   if (next) LookAhead(next_, end);
-  if (!now_.stays) {
+  if (!now_.persistent) {
     const bool last = next_.schedule == nullptr;
     LookAhead(now_, last ? end : std::min(end, next_.view->from_round));
   }
   GOSSAMER_RETURN_IF_ERROR(
       MakeEdges(SeededBug("meet-by-old-view") ? *now_.view : *known_));
-  if (!now_.stays) RestPast();
+  if (!now_.persistent) RestPast();
   return absl::OkStatus();
 }
 
@@ -257,7 +259,7 @@ void MemberEdges::RestPast() {
     ++it;
   }
   // Of a view that has edges to all they are neighbours already.
-  if (next_.schedule == nullptr || !next_.stays) {
+  if (next_.schedule == nullptr || !next_.persistent) {
     parts_.neighborhood->SetNeighbors(neighbors);
   }
 }
@@ -395,7 +397,7 @@ absl::Status MemberEdges::SayHello(const View& view, bool under_way) {
   }
   const ExchangeId frontier = MakeExchangeId(parts_.state->round());
   // As the edges to the others have them.
-  const bool replica = now_.stays || !parts_.codec->needs_replica();
+  const bool replica = now_.persistent || !parts_.codec->needs_replica();
   for (const Member& other : others) {
     if (other.id == spec_.self || parts_.neighborhood->Has(other.id)) continue;
     GOSSAMER_RETURN_IF_ERROR(AddEdge(
@@ -411,8 +413,8 @@ absl::Status MemberEdges::SayHello(const View& view, bool under_way) {
 // A record is of the codec that its edge had: peers may have had other ranks
 // then, and the budget of replicas goes by ranks.
 absl::Status MemberEdges::AddEdge(Neighborhood::NewEdge edge, bool replica) {
-  const bool bounded =
-      parts_.codec->needs_replica() && (spec_.replica_memory != 0 || drawn_);
+  const bool bounded = parts_.codec->needs_replica() &&
+                       (spec_.replica_memory != 0 || time_varying_);
   if (bounded && replicaless_ == nullptr) {
     auto made = Codec::Create(ReplicalessOf(*parts_.codec),
                               parts_.state->layout(), parts_.state->queue());

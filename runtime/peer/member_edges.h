@@ -76,8 +76,8 @@ class MemberEdges {
   struct Horizon {
     std::shared_ptr<const View> view;
     std::shared_ptr<const MixingSchedule> schedule;  // null: none
-    bool stays = true;                               // EdgesStay() of it
-    uint64_t looked = 0;  // the first round that was not looked at
+    bool persistent = true;  // HasPersistentEdges() of it
+    uint64_t looked = 0;     // the first round that was not looked at
   };
 
   void MeetMembers();
@@ -106,9 +106,9 @@ class MemberEdges {
   // The newest whose members have been added or dropped.
   std::shared_ptr<const View> known_ = std::make_shared<const View>();
   Horizon now_, next_;  // of the view in use; of a newer one that is known
-  // The graph changes by round: a view of many members may have edges without
+  // The graph is time-varying: a view of many members may have edges without
   // replicas, one of few has them with.
-  bool drawn_ = false;
+  bool time_varying_ = false;
   std::map<PeerId, Meetings> meetings_;
   // From this round on all members train by the newest view that is known here:
   // they know whom they meet.  A member may never hear of a view before it, and

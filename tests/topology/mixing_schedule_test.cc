@@ -80,7 +80,7 @@ TEST_P(EverySchedule, FixedAndPeriodSayWhatTheRowsDo) {
         }
       }
     }
-    EXPECT_EQ((*made)->fixed(), !changes) << GetParam() << size;
+    EXPECT_EQ((*made)->is_static(), !changes) << GetParam() << size;
   }
 }
 
