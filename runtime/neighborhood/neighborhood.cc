@@ -48,9 +48,9 @@ void Neighborhood::PreparePacing() {
 
 void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
                         bool finite) {
-  // Emissions are frequent enough for the minute of an edge at rest, so it
+  // Emissions are frequent enough for the minute of an inactive edge, so it
   // needs no timer.
-  edges_.ForgetRested();
+  edges_.PruneInactive();
   // Deadlines of all edges are compared before any edge is asked for its own.
   PreparePacing();
   const ExchangeId passed = MakeExchangeId(RoundOf(id) + 1);
@@ -128,7 +128,7 @@ bool Neighborhood::Waits(const Edges::Entry& entry) {
   // end is sure to answer, a newcomer's only once both ends know each other's
   // epoch, and one that the newest view has no use for only while it is
   // connected.
-  return !entry.resting && entry.edge->ExpectsAnswer() &&
+  return !entry.inactive && entry.edge->ExpectsAnswer() &&
          (!entry.newcomer || entry.edge->acquainted()) &&
          (!entry.passing || entry.edge->state().ready);
 }
@@ -161,7 +161,7 @@ bool Neighborhood::Arrived(std::span<const RowEntry> row, ExchangeId id,
     const Edges::Entry* entry = edges_.Find(r.peer);
     if (entry == nullptr || entry->edge->heard() > id) continue;
     any = any ||
-          (!entry->resting && (!entry->newcomer || entry->edge->acquainted()));
+          (!entry->inactive && (!entry->newcomer || entry->edge->acquainted()));
     waiting = waiting || HoldsUp(*entry, id);
   }
   if (waiting) return false;
@@ -208,7 +208,7 @@ bool Neighborhood::Acquainted(std::span<const RowEntry> row) const {
   bool any = false, met = false, all = true;
   for (const RowEntry& r : row) {
     const Edges::Entry* entry = edges_.Find(r.peer);
-    if (entry == nullptr || entry->resting) continue;
+    if (entry == nullptr || entry->inactive) continue;
     // The other end may have dropped its edge and never say hello again.
     if (entry->passing && !entry->edge->state().ready) continue;
     any = true;
@@ -232,7 +232,7 @@ RoundsSeen Neighborhood::ObservedRounds() const {
   for (const auto& [peer, entry] : edges_.entries()) {
     const uint64_t round = RoundOf(entry.edge->heard());
     // A peer at its end has passed all rounds: its frontier is no round.
-    if (entry.resting || !entry.edge->acquainted() || round >= kMaxRound) {
+    if (entry.inactive || !entry.edge->acquainted() || round >= kMaxRound) {
       continue;
     }
     const auto idle =
@@ -267,7 +267,7 @@ std::vector<PeerId> Neighborhood::Missing(std::span<const RowEntry> row,
   std::vector<PeerId> missing;
   for (const RowEntry& r : row) {
     const Edges::Entry* entry = edges_.Find(r.peer);
-    if (entry == nullptr || entry->resting || entry->edge->heard() > id) {
+    if (entry == nullptr || entry->inactive || entry->edge->heard() > id) {
       continue;
     }
     missing.push_back(r.peer);
@@ -277,7 +277,7 @@ std::vector<PeerId> Neighborhood::Missing(std::span<const RowEntry> row,
 
 bool Neighborhood::Serves(PeerId peer) const {
   const Edges::Entry* const entry = edges_.Find(peer);
-  return entry != nullptr && !entry->resting;
+  return entry != nullptr && !entry->inactive;
 }
 
 bool Neighborhood::Over(PeerId peer) const {
@@ -295,7 +295,7 @@ std::set<PeerId> Neighborhood::Peers() const {
 std::set<PeerId> Neighborhood::Watched() const {
   std::set<PeerId> peers;
   for (const auto& [peer, entry] : edges_.entries()) {
-    if (!entry.resting && !edges_.MayBeUnknown(entry)) peers.insert(peer);
+    if (!entry.inactive && !edges_.MayBeUnknown(entry)) peers.insert(peer);
   }
   return peers;
 }

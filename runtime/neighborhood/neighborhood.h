@@ -62,17 +62,17 @@ class Neighborhood {
   // emitted and completed.
   void SetDecisions(Decisions* decisions);
 
-  // Keeps an edge; one that is there stays as it is, rests no longer, and gets
+  // Keeps an edge; one that is there stays as it is, is active again, and gets
   // the address.  kInvalidArgument if `saved` does not fit.
   absl::Status Add(NewEdge edge) { return edges_.Add(std::move(edge)); }
   bool Has(PeerId peer) const { return edges_.Find(peer) != nullptr; }
-  bool Serves(PeerId peer) const;  // has an edge that does not rest
+  bool Serves(PeerId peer) const;  // has an active edge
   // No edge is left, or nothing is under way on it and its other end is there:
   // it has decided the first exchange, or is connected.
   bool Over(PeerId peer) const;
   std::set<PeerId> Peers() const;  // of all edges
-  // Peers whose silence counts: of all edges but those that rest, or that the
-  // other end may not know yet.
+  // Peers whose silence counts: of all edges but inactive ones, or those that
+  // the other end may not know yet.
   std::set<PeerId> Watched() const;
   // Gives the edge up at once, with what is under way on it: the peer is gone.
   void Drop(PeerId peer) { edges_.Drop(peer); }
@@ -86,8 +86,8 @@ class Neighborhood {
   void BeginIncarnation() { edges_.BeginIncarnation(); }
   // The edge is in no row from `id` on.  It is waited for no longer, completes
   // what is under way, and is forgotten some time after.  `gone`: for good.
-  void Rest(PeerId peer, ExchangeId id, bool gone) {
-    edges_.Rest(peer, id, gone);
+  void Deactivate(PeerId peer, ExchangeId id, bool gone) {
+    edges_.Deactivate(peer, id, gone);
   }
 
   // From here on, on all edges: h, and the step size that would be stable if
@@ -151,9 +151,9 @@ class Neighborhood {
   // Sealed records by neighbour; unsealed ones are left out, and those of
   // earlier cuts are dropped.
   SavedEdges TakeRecords(ExchangeId cut) { return edges_.TakeRecords(cut); }
-  // Nothing of this peer is outstanding, nothing waits here; `resting`: on
-  // edges that rest, too, which their other ends may have given up.
-  bool Settled(bool resting = true) const { return edges_.Settled(resting); }
+  // Nothing of this peer is outstanding, nothing waits here; `inactive`: on
+  // inactive edges, too, which their other ends may have given up.
+  bool Settled(bool inactive = true) const { return edges_.Settled(inactive); }
   // Every edge that is not settled has a connection, to hear what is missing.
   // `cut` is the last one.
   bool MaySettle(ExchangeId cut) const { return edges_.MaySettle(cut); }

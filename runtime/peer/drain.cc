@@ -61,7 +61,7 @@ bool Drain::Settled() {
     }
   }
   neighborhood.FlushAll();
-  // A peer that leaves resumes with nobody, and those that rest owe it no word
+  // A peer that leaves resumes with nobody, and inactive edges owe it no word
   // of rounds that it has nothing in.
   return SeededBug("leave-early") ||
          (neighborhood.Settled() &&
@@ -82,9 +82,9 @@ bool Drain::MaySettle() const {
 }
 
 void Drain::ReportUnsettled(bool settled) {
-  // An edge at rest may have been forgotten at its other end, so silence there
+  // An inactive edge may have been forgotten at its other end, so silence there
   // is no news.
-  if (!settled && !parts_.neighborhood->Settled(/*resting=*/false)) {
+  if (!settled && !parts_.neighborhood->Settled(/*inactive=*/false)) {
     parts_.reporter->Report("not_settled",
                             "a neighbour did not answer at the end of the run");
   }

@@ -32,8 +32,8 @@ constexpr uint64_t kAhead = 16, kDialerDelay = 4;
 // Rounds that a peer looks ahead.  An edge with a meeting in them is not
 // forgotten: the other end, rounds ahead, may rely on it already.
 constexpr uint64_t kHorizon = 2 * kAhead;
-// Rounds for which an edge waits after its last exchange before it rests:
-// exchanges are under way for kMaxOverlap of them.
+// Rounds for which an edge waits after its last exchange before it becomes
+// inactive: exchanges are under way for kMaxOverlap of them.
 constexpr uint64_t kBehind = kMaxOverlap + 4;
 
 // The most rounds that a peer looks back where it learns late of a view or has
@@ -181,8 +181,8 @@ absl::Status MemberEdges::Connect(
   // way and are forgotten later.
   for (const PeerId peer : parts_.neighborhood->Peers()) {
     if (neighbors.contains(peer)) continue;
-    parts_.neighborhood->Rest(peer, MakeExchangeId(parts_.state->round()),
-                              /*gone=*/!view.RankOf(peer));
+    parts_.neighborhood->Deactivate(peer, MakeExchangeId(parts_.state->round()),
+                                    /*gone=*/!view.RankOf(peer));
   }
   now_ = {.view = in_use,
           .schedule = std::move(schedule),
@@ -234,13 +234,13 @@ absl::Status MemberEdges::OnRound() {
   }
   GOSSAMER_RETURN_IF_ERROR(
       MakeEdges(SeededBug("meet-by-old-view") ? *now_.view : *known_));
-  if (!now_.persistent) RestPast();
+  if (!now_.persistent) DeactivatePast();
   return absl::OkStatus();
 }
 
-// An edge whose other end has not answered does not rest, if that end must know
+// An edge whose other end has not answered stays active, if that end must know
 // it: its silence counts.
-void MemberEdges::RestPast() {
+void MemberEdges::DeactivatePast() {
   const uint64_t round = parts_.state->round();
   std::set<PeerId> neighbors;
   for (auto it = meetings_.begin(); it != meetings_.end();) {
@@ -251,7 +251,8 @@ void MemberEdges::RestPast() {
     const uint64_t behind = silence_counts ? kMostLate : kBehind;
     std::erase_if(rounds, [=](uint64_t r) { return r + behind < round; });
     if (rounds.empty()) {
-      parts_.neighborhood->Rest(peer, MakeExchangeId(round), /*gone=*/false);
+      parts_.neighborhood->Deactivate(peer, MakeExchangeId(round),
+                                      /*gone=*/false);
       it = meetings_.erase(it);
       continue;
     }
@@ -296,7 +297,7 @@ absl::Status MemberEdges::MakeEdges(const View& addresses) {
     // The other end may be waiting for this peer in a past round.
     const bool late =
         *rounds.begin() < round && !SeededBug("forget-late-meetings");
-    // An edge that rests is there, and serves again at once.
+    // An inactive edge is there, and is active again at once.
     const bool there = parts_.neighborhood->Has(peer);
     if (first >= round + lead && !late && !there) continue;
     GOSSAMER_RETURN_IF_ERROR(Meet(peer, first, addresses));
@@ -405,7 +406,7 @@ absl::Status MemberEdges::SayHello(const View& view, bool under_way) {
         replica));
     // The edge is in no row; it exists to say hello with the new epoch, and is
     // forgotten after a minute.
-    parts_.neighborhood->Rest(other.id, frontier, /*gone=*/false);
+    parts_.neighborhood->Deactivate(other.id, frontier, /*gone=*/false);
   }
   return absl::OkStatus();
 }

@@ -1,6 +1,6 @@
 // The edges of a peer as members come and go: new members get an edge at once,
 // those that a view no longer names lose theirs, and edges that are in no row
-// any more rest.
+// any more become inactive.
 //
 // In a large fleet whose rows are drawn anew every round there are edges to the
 // neighbours of the next rounds alone.  They keep nothing from one exchange to
@@ -60,7 +60,7 @@ class MemberEdges {
                        std::shared_ptr<const MixingSchedule> schedule,
                        const SavedEdges& saved);
   // A round begins by the view in use: edges to those whom this peer is about
-  // to meet are made, those of past rounds rest.
+  // to meet are made, those of past rounds become inactive.
   absl::Status OnRound();
   // The view is the first of an incarnation that may begin in a fleet under
   // way; `under_way`: it does.
@@ -89,7 +89,7 @@ class MemberEdges {
   absl::Status MakeEdges(const View& addresses);
   // `first`: the round of the first exchange.
   absl::Status Meet(PeerId peer, uint64_t first, const View& addresses);
-  void RestPast();
+  void DeactivatePast();
   void AddMembers(const std::shared_ptr<const View>& newest);
   void Readdress(const View& newest);
   void ReportComingAndGoing(const View& newest);

@@ -39,7 +39,7 @@ void Reporter::Report(EventKind kind, const std::string& detail,
 void Reporter::ReportConnections(bool last) {
   const TransportCounters counters = transport_->counters();
   const auto news = [last](Throttle& throttle, uint64_t seen) {
-    return last ? throttle.Rest(seen) : throttle.Due(seen);
+    return last ? throttle.TakeUnreported(seen) : throttle.Due(seen);
   };
   const uint64_t refused = counters.unauthenticated_refused;
   if (const uint64_t times = news(unauthenticated_, refused)) {

@@ -73,7 +73,7 @@ void TrainingState::VisitState(StateVisitor& visitor) {
   visitor.Counter("steps", steps_);
   VisitFloats(visitor, kParametersName, queue(), parameters());
   if (!ema_.empty()) VisitFloats(visitor, kEmaName, queue(), ema_);
-  PrefixedVisitor optimizer(visitor, kResting);
+  PrefixedVisitor optimizer(visitor, kStableDuringGradient);
   step_->VisitState(optimizer);
   if (gradients_ != nullptr) {
     PrefixedVisitor gradients(visitor, "gradients.");

@@ -69,9 +69,9 @@ class TrainingState {
                          const std::function<bool()>& enough) const;
   // All that a checkpoint has of it, by name; saved once Prepare() holds.
   void VisitState(StateVisitor& visitor);
-  // The vectors whose names begin so rest until `call` is called, once, before
-  // they change (LocalStep::BeforeChange).
-  static constexpr std::string_view kResting = "optimizer.";
+  // The vectors whose names begin so are constant while a gradient is computed:
+  // `call` is called, once, before they change (LocalStep::BeforeChange).
+  static constexpr std::string_view kStableDuringGradient = "optimizer.";
   void BeforeChange(std::function<void()> call);
 
  private:

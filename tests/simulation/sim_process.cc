@@ -203,7 +203,7 @@ bool SimProcess::may_fail() const {
          (spoilt_ && absl::StrContains(status().message(), "begins anew"));
 }
 
-// The resting edges of members are left out: they give back what they have
+// The inactive edges of members are left out: they give back what they have
 // added when they are forgotten, one end before the other.
 std::vector<float> SimProcess::Brought() {
   if (step_->hooks() == nullptr) return {};

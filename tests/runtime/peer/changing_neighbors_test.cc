@@ -41,7 +41,7 @@ TEST_P(ChangingNeighborsTest, AFewEdgesHaveTheBitsOfAll) {
     SimFleet some(few);
     some.Start();
     some.Run(absl::Seconds(45));
-    // 28 rounds around the present one, and ten seconds of rest.
+    // 28 rounds around the present one, and ten seconds without use.
     const int degree = GetParam() == "permuted-ring" ? 2 : 1;
     EXPECT_LE(MostEdges(some), static_cast<size_t>(degree * (28 + 10 + 2)));
     ASSERT_TRUE(some.Run()) << some.StatusOf(0);
@@ -78,9 +78,9 @@ TEST_P(ChangingNeighborsTest, BitsDoNotDependOnTheNetwork) {
   EXPECT_EQ(a.Hash(), b.Hash());
 }
 
-// Edges rest and are forgotten while the next meeting of two peers is near or
-// far, and a hello takes as long as many rounds; then the others are dozens of
-// rounds ahead of one that is slow.
+// Edges become inactive and are dropped while the next meeting of two peers is
+// near or far, and a hello takes as long as many rounds; then the others are
+// dozens of rounds ahead of one that is slow.
 TEST_P(ChangingNeighborsTest, BitsDoNotDependOnWhatHasBeenForgotten) {
   for (const double slow : {1.0, 5.0}) {
     SimFleetOptions few = Fleet(64, 200, GetParam());
@@ -104,8 +104,8 @@ TEST_P(ChangingNeighborsTest, BitsDoNotDependOnWhatHasBeenForgotten) {
   }
 }
 
-// Rounds are short: twelve of them, after which an edge rests, take less than a
-// suspicion.
+// Rounds are short: twelve of them, after which an edge is inactive, take less
+// than a suspicion.
 TEST_P(ChangingNeighborsTest, ASilentPeerIsSuspectedByThoseWhoWereToMeetIt) {
   SimFleetOptions o = Fleet(48, 100000, GetParam());
   o.step_time = absl::Milliseconds(20);

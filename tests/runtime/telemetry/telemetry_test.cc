@@ -221,8 +221,8 @@ TEST(Throttle, ByCountReportsTheFirstTheTenthTheHundredth) {
   }
   EXPECT_THAT(lines, ElementsAre(std::pair(1, 1), std::pair(10, 9),
                                  std::pair(100, 90)));
-  EXPECT_EQ(told.Rest(250), 150u);
-  EXPECT_EQ(told.Rest(250), 0u);
+  EXPECT_EQ(told.TakeUnreported(250), 150u);
+  EXPECT_EQ(told.TakeUnreported(250), 0u);
   // Many events at once are one line.
   EXPECT_EQ(told.Due(5000), 4750u);
 }
