@@ -32,7 +32,6 @@
 #include "runtime/peer/health.h"
 #include "runtime/peer/joiner.h"
 #include "runtime/peer/lifecycle.h"
-#include "runtime/peer/link_measurer.h"
 #include "runtime/peer/member_edges.h"
 #include "runtime/peer/neighbor_watch.h"
 #include "runtime/peer/peer_spec.h"
@@ -42,6 +41,7 @@
 #include "runtime/peer/state_sharing.h"
 #include "runtime/peer/step_runner.h"
 #include "runtime/peer/stop_rule.h"
+#include "runtime/peer/survey_runner.h"
 #include "runtime/peer/trainer.h"
 #include "runtime/peer/training_state.h"
 #include "runtime/peer/vote_trainer.h"
@@ -144,7 +144,7 @@ class Peer {
   LinkProber prober_;
   StateSharing sharing_;
   ResumeWithoutService resume_;
-  LinkMeasurer measurer_;
+  SurveyRunner survey_runner_;
   NeighborWatch watch_;
   MemberEdges edges_;
   AdoptedView views_;

@@ -30,13 +30,13 @@ struct Tempo {
   uint64_t rounds = 0;          // with an exchange of the present formats
 };
 
-// The measured way from one peer to another.
+// The measured link from one peer to another.
 struct LinkMeasurement {
   double rtt_seconds = 0;       // the least of some
   double bytes_per_second = 0;  // the most of some; 0: no limit was seen
 };
 
-// A way that the service asks a peer to measure.
+// A link that the service asks a peer to measure.
 struct SurveyTask {
   uint64_t number = 0;
   Member to;
