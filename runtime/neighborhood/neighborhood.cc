@@ -167,7 +167,8 @@ bool Neighborhood::Arrived(std::span<const RowEntry> row, ExchangeId id,
   if (waiting) return false;
   // Nobody of this row is waited for.  If no neighbour at all has reached the
   // round, this peer would run ahead: it stays until the first deadline.
-  return !any || !Alone(id) || loop_->Now() >= FirstDeadline(row, id, round);
+  return !any || !NoneHeard(id) ||
+         loop_->Now() >= FirstDeadline(row, id, round);
 }
 
 absl::Time Neighborhood::NextDeadline(std::span<const RowEntry> row,
@@ -195,7 +196,7 @@ absl::Time Neighborhood::FirstDeadline(std::span<const RowEntry> row,
   return first;
 }
 
-bool Neighborhood::Alone(ExchangeId id) const {
+bool Neighborhood::NoneHeard(ExchangeId id) const {
   return std::all_of(edges_.entries().begin(), edges_.entries().end(),
                      [id](const auto& e) {
                        const Edges::Entry& entry = e.second;
@@ -275,12 +276,12 @@ std::vector<PeerId> Neighborhood::Missing(std::span<const RowEntry> row,
   return missing;
 }
 
-bool Neighborhood::Serves(PeerId peer) const {
+bool Neighborhood::HasActiveEdge(PeerId peer) const {
   const Edges::Entry* const entry = edges_.Find(peer);
   return entry != nullptr && !entry->inactive;
 }
 
-bool Neighborhood::Over(PeerId peer) const {
+bool Neighborhood::EdgeDone(PeerId peer) const {
   const Edges::Entry* const entry = edges_.Find(peer);
   return entry == nullptr || (entry->edge->settled() &&
                               (Edges::Begun(*entry) || edges_.Connected(peer)));

@@ -66,10 +66,10 @@ class Neighborhood {
   // the address.  kInvalidArgument if `saved` does not fit.
   absl::Status Add(NewEdge edge) { return edges_.Add(std::move(edge)); }
   bool Has(PeerId peer) const { return edges_.Find(peer) != nullptr; }
-  bool Serves(PeerId peer) const;  // has an active edge
+  bool HasActiveEdge(PeerId peer) const;
   // No edge is left, or nothing is under way on it and its other end is there:
   // it has decided the first exchange, or is connected.
-  bool Over(PeerId peer) const;
+  bool EdgeDone(PeerId peer) const;
   std::set<PeerId> Peers() const;  // of all edges
   // Peers whose silence counts: of all edges but inactive ones, or those that
   // the other end may not know yet.
@@ -117,11 +117,11 @@ class Neighborhood {
   // takes.
   void UpdateOverdue(std::span<const RowEntry> row, ExchangeId id,
                      absl::Duration round);
-  // True if every edge of `row` that is waited for has heard exchange `id`.
-  // One on which nothing of this end is outstanding is not: the other end may
-  // have begun anew beyond it.  An overdue edge is not waited for until it is
-  // in time, but a peer that hears nobody in its round waits out the first
-  // deadline: it would run far ahead of the others.
+  // True if no edge of `row` holds the round up: each has heard `id`, is
+  // overdue, or is not waited for, as one on which nothing of this end is
+  // outstanding (its other end may be a new incarnation beyond `id`).  A peer
+  // that has heard no neighbour in the round waits for the first deadline all
+  // the same, or it would run far ahead.
   bool Arrived(std::span<const RowEntry> row, ExchangeId id,
                absl::Duration round) const;
   // Returns the time at which Arrived() may change by itself, after an
@@ -132,7 +132,7 @@ class Neighborhood {
   // whose other end may not have made its own.
   bool Acquainted(std::span<const RowEntry> row) const;
   // No neighbour has been heard to decide exchange `id`.
-  bool Alone(ExchangeId id) const;
+  bool NoneHeard(ExchangeId id) const;
   // Its `heard` and `waiting`; without neighbours that have ended.
   RoundsSeen ObservedRounds() const;
   // Returns the peers of `row` that have not answered exchange `id`.

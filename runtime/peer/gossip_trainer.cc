@@ -60,7 +60,8 @@ absl::Status GossipTrainer::OnView(bool first, const SavedEdges& saved) {
   if (!parts_.decisions->replays()) parts_.watch->Start();
   // Nobody can wait for a peer that no view has named before.
   return first && !parts_.membership->first_named()
-             ? parts_.edges->SayHello(view, parts_.membership->by_last_view())
+             ? parts_.edges->AnnounceEpoch(view,
+                                           parts_.membership->by_last_view())
              : absl::OkStatus();
 }
 
@@ -261,7 +262,7 @@ Task<bool> GossipTrainer::AwaitNeighbours(std::span<const RowEntry> row,
       [&] {
         // This is asked again at each wake-up: the time begins when the first
         // neighbour is seen in this round.
-        if (!patient && !neighborhood_.Alone(id)) {
+        if (!patient && !neighborhood_.NoneHeard(id)) {
           awaited = std::min(awaited, parts_.loop->Now() + kAwaitedLimit);
         }
         return neighborhood_.Acquainted(row) ||

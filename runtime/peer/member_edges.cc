@@ -29,7 +29,7 @@ std::string ReplicalessOf(const Codec& codec) {
 // dials is later by kDialerDelay, so that the other one, which may be rounds
 // behind, knows the edge by then.
 constexpr uint64_t kAhead = 16, kDialerDelay = 4;
-// Rounds that a peer looks ahead.  An edge with a meeting in them is not
+// Rounds that a peer looks ahead.  An edge with a shared round in them is not
 // forgotten: the other end, rounds ahead, may rely on it already.
 constexpr uint64_t kHorizon = 2 * kAhead;
 // Rounds for which an edge waits after its last exchange before it becomes
@@ -102,7 +102,7 @@ void MemberEdges::DropMembers(const View& newest) {
     // can be repeated.
     parts_.decisions->NoteMembers(parts_.state->round());
     parts_.neighborhood->Drop(peer);
-    meetings_.erase(peer);
+    shared_rounds_.erase(peer);
   }
 }
 
@@ -121,7 +121,7 @@ void MemberEdges::AddMembers(const std::shared_ptr<const View>& view) {
   next_ = {.view = view, .schedule = *std::move(schedule)};
   sure_from_ = std::max(newest.from_round, parts_.state->round());
   next_.persistent = HasPersistentEdges(*next_.schedule, most_neighbors_);
-  if (!next_.persistent) return MeetMembers();
+  if (!next_.persistent) return AddEdgesOfNextView();
   // A failure comes again, and ends the run, when the view is adopted.
   ConnectNeighbors(newest, *next_.schedule, {}, /*newcomers=*/true)
       .IgnoreError();
@@ -164,9 +164,9 @@ absl::Status MemberEdges::Connect(
     GOSSAMER_RETURN_IF_ERROR(
         ConnectNeighbors(view, *schedule, saved, /*newcomers=*/false));
     neighbors = NeighborsIn(view, *schedule, spec_.self);
-    meetings_.clear();
+    shared_rounds_.clear();
   } else {
-    for (const auto& [peer, rounds] : meetings_) neighbors.insert(peer);
+    for (const auto& [peer, rounds] : shared_rounds_) neighbors.insert(peer);
     if (parts_.codec->needs_replica() && !std::exchange(told_, true)) {
       parts_.reporter->Report(
           "replicas",
@@ -197,15 +197,15 @@ absl::Status MemberEdges::Connect(
 void MemberEdges::Reset() {
   known_ = std::make_shared<const View>();
   now_ = next_ = {};
-  meetings_.clear();
+  shared_rounds_.clear();
   sure_from_ = 0;
 }
 
 // The edges are made at once: a member that began by the view may be waiting
 // for this peer, and this round for that member.
-void MemberEdges::MeetMembers() {
+void MemberEdges::AddEdgesOfNextView() {
   const uint64_t from_round = next_.view->from_round;
-  for (auto& [peer, rounds] : meetings_) {
+  for (auto& [peer, rounds] : shared_rounds_) {
     rounds.erase(rounds.lower_bound(from_round), rounds.end());
   }
   now_.looked = std::min(now_.looked, from_round);
@@ -243,17 +243,17 @@ absl::Status MemberEdges::OnRound() {
 void MemberEdges::DeactivatePast() {
   const uint64_t round = parts_.state->round();
   std::set<PeerId> neighbors;
-  for (auto it = meetings_.begin(); it != meetings_.end();) {
+  for (auto it = shared_rounds_.begin(); it != shared_rounds_.end();) {
     auto& [peer, rounds] = *it;
     const bool silence_counts =
         rounds.lower_bound(sure_from_) != rounds.end() &&
-        !parts_.neighborhood->Over(peer);
+        !parts_.neighborhood->EdgeDone(peer);
     const uint64_t behind = silence_counts ? kMostLate : kBehind;
     std::erase_if(rounds, [=](uint64_t r) { return r + behind < round; });
     if (rounds.empty()) {
       parts_.neighborhood->Deactivate(peer, MakeExchangeId(round),
                                       /*gone=*/false);
-      it = meetings_.erase(it);
+      it = shared_rounds_.erase(it);
       continue;
     }
     if (Expects(rounds)) neighbors.insert(peer);
@@ -265,7 +265,7 @@ void MemberEdges::DeactivatePast() {
   }
 }
 
-bool MemberEdges::Expects(const Meetings& rounds) const {
+bool MemberEdges::Expects(const SharedRounds& rounds) const {
   const auto next = rounds.lower_bound(parts_.state->round());
   const auto sure = rounds.lower_bound(sure_from_);
   return sure != rounds.end() && (next == rounds.end() || *sure <= *next ||
@@ -281,16 +281,16 @@ void MemberEdges::LookAhead(Horizon& horizon, uint64_t end) {
     if (!rank) continue;  // it leaves
     for (const Neighbor& n : horizon.schedule->Row(*rank, round).neighbors) {
       const Member& m = view.members[static_cast<size_t>(n.rank)];
-      meetings_[m.id].insert(round);
+      shared_rounds_[m.id].insert(round);
     }
   }
 }
 
 absl::Status MemberEdges::MakeEdges(const View& addresses) {
   const uint64_t round = parts_.state->round();
-  for (const auto& [peer, rounds] : meetings_) {
-    // A newer view may have taken all rounds of a meeting.
-    if (rounds.empty() || parts_.neighborhood->Serves(peer)) continue;
+  for (const auto& [peer, rounds] : shared_rounds_) {
+    // A newer view may have taken all shared rounds.
+    if (rounds.empty() || parts_.neighborhood->HasActiveEdge(peer)) continue;
     const uint64_t lead = spec_.self < peer ? kAhead - kDialerDelay : kAhead;
     const auto next = rounds.lower_bound(round);
     const uint64_t first = next == rounds.end() ? round : *next;
@@ -300,13 +300,13 @@ absl::Status MemberEdges::MakeEdges(const View& addresses) {
     // An inactive edge is there, and is active again at once.
     const bool there = parts_.neighborhood->Has(peer);
     if (first >= round + lead && !late && !there) continue;
-    GOSSAMER_RETURN_IF_ERROR(Meet(peer, first, addresses));
+    GOSSAMER_RETURN_IF_ERROR(AddEdgeFor(peer, first, addresses));
   }
   return absl::OkStatus();
 }
 
-absl::Status MemberEdges::Meet(PeerId peer, uint64_t first,
-                               const View& addresses) {
+absl::Status MemberEdges::AddEdgeFor(PeerId peer, uint64_t first,
+                                     const View& addresses) {
   const std::optional<std::string> address = AddressOf(addresses, peer);
   // A peer of the view in use may have gone since.
   if (!address) return absl::OkStatus();
@@ -384,9 +384,9 @@ absl::Status MemberEdges::ConnectSaved(const View& view,
 // A member that mixed with the incarnation before, in a view that it has not
 // left yet or until it leaves, would wait for what that incarnation owed it in
 // rounds that this one does not take part in.  This one does not know which
-// they are, so it says hello to everybody.  The same holds of a view that named
-// this incarnation and that it did not begin by.
-absl::Status MemberEdges::SayHello(const View& view, bool under_way) {
+// they are, so it announces its epoch to everybody.  The same holds of a view
+// that named this incarnation and that it did not begin by.
+absl::Status MemberEdges::AnnounceEpoch(const View& view, bool under_way) {
   // All members of a first view begin at one round, and so do those of a
   // resumed run: nobody remembers an earlier incarnation.
   const bool together =
@@ -404,7 +404,7 @@ absl::Status MemberEdges::SayHello(const View& view, bool under_way) {
     GOSSAMER_RETURN_IF_ERROR(AddEdge(
         {.peer = other.id, .address = other.address, .frontier = frontier},
         replica));
-    // The edge is in no row; it exists to say hello with the new epoch, and is
+    // The edge is in no row; it exists to announce the new epoch, and is
     // forgotten after a minute.
     parts_.neighborhood->Deactivate(other.id, frontier, /*gone=*/false);
   }

@@ -59,19 +59,19 @@ class MemberEdges {
   absl::Status Connect(std::shared_ptr<const View> in_use,
                        std::shared_ptr<const MixingSchedule> schedule,
                        const SavedEdges& saved);
-  // A round begins by the view in use: edges to those whom this peer is about
-  // to meet are made, those of past rounds become inactive.
+  // A round begins by the view in use: edges for the rounds to come are made,
+  // those of past rounds become inactive.
   absl::Status OnRound();
-  // The view is the first of an incarnation that may begin in a fleet under
-  // way; `under_way`: it does.
-  absl::Status SayHello(const View& view, bool under_way);
+  // Announces the incarnation's epoch to all members.  The view is the first of
+  // an incarnation that may begin in a fleet under way; `under_way`: it does.
+  absl::Status AnnounceEpoch(const View& view, bool under_way);
   // The incarnation is over.
   void Reset();
 
  private:
-  // The rounds, of those that have been looked at, in which this peer meets
-  // another one.
-  using Meetings = std::set<uint64_t>;
+  // The rounds, of those that have been looked at, in which this peer shares an
+  // edge with another one.
+  using SharedRounds = std::set<uint64_t>;
   // The rounds of a view.
   struct Horizon {
     std::shared_ptr<const View> view;
@@ -80,15 +80,15 @@ class MemberEdges {
     uint64_t looked = 0;     // the first round that was not looked at
   };
 
-  void MeetMembers();
+  void AddEdgesOfNextView();
   uint64_t FirstToLookAt(const View& view) const;
   void LookAhead(Horizon& horizon, uint64_t end);
   // The other end must have an edge for the next of these rounds, or for one
   // that is past.
-  bool Expects(const Meetings& rounds) const;
+  bool Expects(const SharedRounds& rounds) const;
   absl::Status MakeEdges(const View& addresses);
   // `first`: the round of the first exchange.
-  absl::Status Meet(PeerId peer, uint64_t first, const View& addresses);
+  absl::Status AddEdgeFor(PeerId peer, uint64_t first, const View& addresses);
   void DeactivatePast();
   void AddMembers(const std::shared_ptr<const View>& newest);
   void Readdress(const View& newest);
@@ -109,10 +109,10 @@ class MemberEdges {
   // The graph is time-varying: a view of many members may have edges without
   // replicas, one of few has them with.
   bool time_varying_ = false;
-  std::map<PeerId, Meetings> meetings_;
+  std::map<PeerId, SharedRounds> shared_rounds_;
   // From this round on all members train by the newest view that is known here:
-  // they know whom they meet.  A member may never hear of a view before it, and
-  // has no edge for its rounds then.
+  // they know in which rounds they share edges.  A member may never hear of a
+  // view before it, and has no edge for its rounds then.
   uint64_t sure_from_ = 0;
   bool told_ = false;  // that edges have no replicas
 };
