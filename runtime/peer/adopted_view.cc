@@ -84,14 +84,15 @@ absl::Status AdoptedView::Adopt(const SavedEdges& saved) {
 }
 
 void AdoptedView::ReportOverlap(int before) {
-  const Reporter& tempo = *parts_.reporter;
+  const Reporter& reporter = *parts_.reporter;
   parts_.reporter->Report(
       "overlap",
       absl::StrFormat("overlap_steps %d from round %d (was %d); measured "
                       "here: a round without waiting %.1f ms, an exchange "
                       "%.1f ms",
                       overlap_, parts_.state->round(), before,
-                      1e3 * tempo.median_busy(), 1e3 * tempo.long_exchange()));
+                      1e3 * reporter.median_busy(),
+                      1e3 * reporter.long_exchange()));
 }
 
 absl::Status AdoptedView::AdoptOverlap(int overlap) {
@@ -104,9 +105,9 @@ absl::Status AdoptedView::AdoptOverlap(int overlap) {
     parts_.decisions->NoteOverlap(parts_.state->round(), overlap_);
     ReportOverlap(before);
   }
-  // The service chooses h by the tempo of rounds in this view; rounds of
+  // The service chooses h by the timing of rounds in this view; rounds of
   // another overlap would mislead it.
-  parts_.reporter->ResetTempo();
+  parts_.reporter->ResetRoundTiming();
   GOSSAMER_ASSIGN_OR_RETURN(gamma_, StepSize());
   if (spec_.chebyshev) {
     if (!schedule_->is_static()) {

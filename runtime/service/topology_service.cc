@@ -216,7 +216,7 @@ absl::Status TopologyService::Authorize(
                       now);
   }
   if (authorized.ok()) return authorized;
-  events_->ReportSeldom("call_refused", now,
+  events_->ReportByTime("call_refused", now,
                         absl::StrCat("from ", context.peer(), ": ",
                                      PlainText(authorized.message())));
   return authorized;
@@ -225,16 +225,16 @@ absl::Status TopologyService::Authorize(
 void TopologyService::ReportUnauthenticated() {
   const uint64_t refused = limiter_->refused();
   MutexLock lock(&mu_);
-  events_->ReportSparingly("strangers_refused", refused,
-                           "connections so far: as many were open as may be on "
-                           "which nobody had proved to be of the run, or their "
-                           "host had flooded");
+  events_->ReportByCount("strangers_refused", refused,
+                         "connections so far: as many were open as may be on "
+                         "which nobody had proved to be of the run, or their "
+                         "host had flooded");
 }
 
 void TopologyService::ReportFloods() {
   for (const std::string& flood : guard_->TakeReports()) {
     MutexLock lock(&mu_);
-    events_->ReportSeldom("call_refused", clock_(), flood);
+    events_->ReportByTime("call_refused", clock_(), flood);
   }
 }
 

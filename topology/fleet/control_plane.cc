@@ -216,7 +216,7 @@ absl::Status ControlPlane::CheckRun(const std::string& run_id) const {
 // plain line, and the lines are throttled.
 absl::Status ControlPlane::Refuse(std::string_view call,
                                   const absl::Status& why) {
-  events_->ReportSeldom(
+  events_->ReportByTime(
       "request_refused", clock_(),
       absl::StrCat(std::string(call), ": ", PlainText(why.message())));
   return why;
@@ -236,7 +236,7 @@ absl::Status ControlPlane::Register(const wire::RegisterRequest& request,
   Registration r = RegistrationOf(request);
   if (adds_mac_ && IsForeign(r, request)) {
     r.foreign = true;
-    events_->ReportSeldom(
+    events_->ReportByTime(
         "request_refused", clock_(),
         absl::StrFormat("register of peer %d: the view that it trains by is of "
                         "no service with this store, and not taken",
@@ -249,9 +249,9 @@ absl::Status ControlPlane::Register(const wire::RegisterRequest& request,
     // A peer that waits asks again by itself; one that is refused needs a
     // person.
     if (absl::IsUnavailable(id.status())) {
-      events_->ReportSeldom("peer_waits", clock_(), what);
+      events_->ReportByTime("peer_waits", clock_(), what);
     } else {
-      events_->ReportSeldom("peer_refused", clock_(), what);
+      events_->ReportByTime("peer_refused", clock_(), what);
     }
     return id.status();
   }
@@ -351,7 +351,7 @@ absl::Status ControlPlane::MeasureLinks(
     }
   }
   for (const FleetPeer& peer : fleet_->Snapshot(clock_()).peers) {
-    const double busy = peer.report.tempo.busy_seconds;
+    const double busy = peer.report.timing.busy_seconds;
     if (std::isfinite(busy)) {
       response.set_busy_seconds(std::max(response.busy_seconds(), busy));
     }

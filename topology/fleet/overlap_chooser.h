@@ -33,7 +33,7 @@ class OverlapChooser {
   // On a link that is full, exchanges take longer the more of them are under
   // way, and no h hides them.  A larger h that brought nothing is the last,
   // until exchanges take another time for long.
-  int Choose(std::span<const Tempo> peers, int current, uint64_t rounds);
+  int Choose(std::span<const RoundTiming> peers, int current, uint64_t rounds);
 
  private:
   struct Raise {

@@ -719,7 +719,7 @@ TEST_F(LastViewTest, EnoughExchangesToChooseTheOverlapHastenOneHeartbeat) {
   const auto heartbeats_after = [this](uint64_t exchanges) {
     PeerReport report;
     report.round = 41;
-    report.tempo = {.rounds = exchanges};
+    report.timing = {.rounds = exchanges};
     calls_->heartbeats = 0;
     client_->Report(report);
     shared_.RunFor(absl::Milliseconds(1));

@@ -653,7 +653,7 @@ TEST_F(FleetTest, ChoosesTheOverlapFromWhatAllHaveMeasured) {
   }
   const auto beat = [&](int i, uint64_t round, double exchange) {
     FleetHeartbeat h = Beat(i, 100 + i, round);
-    h.report.tempo = {0.1, exchange, 32};
+    h.report.timing = {0.1, exchange, 32};
     h.report.rounds_per_second = 10;
     Hear(h);
   };
@@ -684,7 +684,7 @@ TEST_F(FleetTest, WaitsLongerForASmallerOverlapThatDidNotDo) {
   // Returns the h in use once peer 1 is `rounds` into the view.
   const auto overlap = [&](uint64_t rounds, double exchange) {
     FleetHeartbeat h = Beat(1, 101, fleet_->record().view.from_round + rounds);
-    h.report.tempo = {0.1, exchange, std::min<uint64_t>(rounds, 32)};
+    h.report.timing = {0.1, exchange, std::min<uint64_t>(rounds, 32)};
     h.report.rounds_per_second = 10;
     Hear(h);
     return fleet_->record().view.overlap_steps;
