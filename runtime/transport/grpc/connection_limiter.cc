@@ -62,8 +62,8 @@ void ConnectionLimiter::CloseBacklog() {
 bool ConnectionLimiter::Full(const std::string& host) const {
   size_t alike = 0;
   // The table has at most `most_` entries, and this runs once a connection.
-  for (const auto& [socket, stranger] : unauthenticated_) {
-    alike += stranger.host == host;
+  for (const auto& [socket, other] : unauthenticated_) {
+    alike += other.host == host;
   }
   return unauthenticated_.size() >= most_ || alike >= (most_ + 1) / 2;
 }
@@ -150,17 +150,17 @@ void ConnectionLimiter::MarkAuthenticated(absl::string_view address,
                                           absl::string_view who) {
   const std::string plain = PlainAddress(address);
   MutexLock lock(&mu_);
-  const auto stranger = std::ranges::find_if(
-      unauthenticated_,
-      [&](const auto& s) { return s.second.address == plain; });
-  if (stranger == unauthenticated_.end()) return;
-  const int socket = stranger->first;
-  unauthenticated_.erase(stranger);
+  const auto found = std::ranges::find_if(unauthenticated_, [&](const auto& s) {
+    return s.second.address == plain;
+  });
+  if (found == unauthenticated_.end()) return;
+  const int socket = found->first;
+  unauthenticated_.erase(found);
   // Without a proved identity the connection counts neither here nor among the
   // unauthenticated.
   if (who.empty()) return;
   Keep(socket,
-       {.who = std::string(who), .address = plain, .number = ++believed_});
+       {.who = std::string(who), .address = plain, .number = ++authenticated_});
 }
 
 size_t ConnectionLimiter::unauthenticated() {

@@ -90,7 +90,7 @@ class ConnectionLimiter {
   std::map<int, uint64_t> listeners_ ABSL_GUARDED_BY(mu_);  // and their files
   std::map<std::string, absl::Time> banned_
       ABSL_GUARDED_BY(mu_);  // by host, and until when
-  uint64_t believed_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t authenticated_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t refused_ ABSL_GUARDED_BY(mu_) = 0;
 };
 

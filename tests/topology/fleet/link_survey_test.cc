@@ -108,7 +108,7 @@ TEST(LinkSurvey, ANewSurveyReplacesTheOneUnderWay) {
 }
 
 // Peers ignore a task whose number they have measured for.
-TEST(LinkSurvey, TurnsAfterARestartOfTheServiceHaveLargerNumbers) {
+TEST(LinkSurvey, SlotsAfterARestartOfTheServiceHaveLargerNumbers) {
   constexpr uint64_t kLargest = uint64_t{1} << 48;
   uint64_t last = 0;
   absl::Time now = kBegin;
