@@ -24,7 +24,7 @@ class Fixed : public MixingSchedule {
   explicit Fixed(std::vector<MixingRow> rows) : rows_(std::move(rows)) {}
   int size() const override { return static_cast<int>(rows_.size()); }
   MixingRow Row(int rank, uint64_t) const override { return rows_[rank]; }
-  bool fixed() const override { return true; }
+  bool is_static() const override { return true; }
 
  private:
   std::vector<MixingRow> rows_;
@@ -48,7 +48,7 @@ class PermutedRing : public MixingSchedule {
   int size() const override { return size_; }
   // Of up to three ranks every ring is the complete graph, so all permutations
   // give one matrix.
-  bool fixed() const override { return size_ <= 3; }
+  bool is_static() const override { return size_ <= 3; }
 
   MixingRow Row(int rank, uint64_t round) const override {
     if (size_ == 1) return {};
@@ -80,7 +80,7 @@ class RandomMatching : public MixingSchedule {
  public:
   RandomMatching(int size, uint64_t seed) : size_(size), seed_(seed) {}
   int size() const override { return size_; }
-  bool fixed() const override { return size_ <= 2; }
+  bool is_static() const override { return size_ <= 2; }
 
   MixingRow Row(int rank, uint64_t round) const override {
     const std::vector<int> order = Order(seed_, "matching", round, size_);
@@ -110,7 +110,7 @@ class OnePeerExponential : public MixingSchedule {
   explicit OnePeerExponential(int size)
       : size_(size), bits_(std::bit_width(static_cast<unsigned>(size)) - 1) {}
   int size() const override { return size_; }
-  bool fixed() const override { return bits_ <= 1; }
+  bool is_static() const override { return bits_ <= 1; }
   uint64_t period() const override { return std::max(bits_, 1); }
 
   MixingRow Row(int rank, uint64_t round) const override {
@@ -190,7 +190,7 @@ Problems ProblemsOf(const ScheduleSpec& spec, int peers, uint64_t seed) {
 
 std::span<const std::string_view> GraphNames() { return kGraphs; }
 
-bool ChangesByRound(std::string_view graph) {
+bool IsTimeVarying(std::string_view graph) {
   return std::ranges::find(kChanging, graph) != kChanging.end();
 }
 
@@ -225,25 +225,25 @@ absl::StatusOr<std::unique_ptr<MixingSchedule>> MakeSchedule(
   return std::make_unique<Fixed>(std::move(rows));
 }
 
-std::vector<int> PartnersOf(const MixingSchedule& schedule, int rank) {
+std::vector<int> NeighborsOf(const MixingSchedule& schedule, int rank) {
   std::set<int> met;
   for (uint64_t round = 1; round <= schedule.period(); ++round) {
     for (const Neighbor& n : schedule.Row(rank, round).neighbors) {
       met.insert(n.rank);
     }
   }
-  if (DrawnAnew(schedule)) {
+  if (IsRandomized(schedule)) {
     for (int other = 0; other < schedule.size(); ++other) met.insert(other);
     met.erase(rank);
   }
   return {met.begin(), met.end()};
 }
 
-int FewestPartners(const MixingSchedule& schedule) {
+int MinDegree(const MixingSchedule& schedule) {
   size_t fewest = static_cast<size_t>(schedule.size()) - 1;
-  if (DrawnAnew(schedule)) return static_cast<int>(fewest);
+  if (IsRandomized(schedule)) return static_cast<int>(fewest);
   for (int rank = 0; rank < schedule.size(); ++rank) {
-    fewest = std::min(fewest, PartnersOf(schedule, rank).size());
+    fewest = std::min(fewest, NeighborsOf(schedule, rank).size());
   }
   return static_cast<int>(fewest);
 }

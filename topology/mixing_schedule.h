@@ -54,7 +54,7 @@ struct ScheduleSpec {
 std::span<const std::string_view> GraphNames();
 
 // Whether the edges of `graph`, one of GraphNames, change from round to round.
-bool ChangesByRound(std::string_view graph);
+bool IsTimeVarying(std::string_view graph);
 
 // Returns what of `spec` cannot be for a fleet of `peers` founders, under
 // "graph", "sites", "variance_budget" and "peers".
@@ -66,9 +66,9 @@ class MixingSchedule {
   virtual int size() const = 0;
   virtual MixingRow Row(int rank, uint64_t round) const = 0;
   // True if every round has the same matrix.
-  virtual bool fixed() const = 0;
+  virtual bool is_static() const = 0;
   // Rounds after which the matrices repeat; 0: drawn anew every round.
-  virtual uint64_t period() const { return fixed() ? 1 : 0; }
+  virtual uint64_t period() const { return is_static() ? 1 : 0; }
   // The largest eigenvalue of E[W'W] - J, where a formula is known: the factor
   // of the mean-square consensus error in one round.
   virtual std::optional<double> expected_contraction() const {
@@ -93,23 +93,23 @@ absl::StatusOr<std::unique_ptr<MixingSchedule>> MakeSchedule(
     const ScheduleSpec& spec, int size, uint64_t seed);
 
 // Whether rows are drawn anew every round, so that any two ranks may meet.
-inline bool DrawnAnew(const MixingSchedule& schedule) {
+inline bool IsRandomized(const MixingSchedule& schedule) {
   return schedule.period() == 0;
 }
-// Whether a peer keeps edges to all its partners: not to more members than
+// Whether a peer keeps edges to all its neighbours: not to more members than
 // `most` if rows are drawn anew, but to those of the next rounds.
-inline constexpr int kMostPartners = 256;
-inline bool EdgesStay(const MixingSchedule& schedule,
-                      int most = kMostPartners) {
-  return !DrawnAnew(schedule) || schedule.size() <= most;
+inline constexpr int kMostNeighbors = 256;
+inline bool HasPersistentEdges(const MixingSchedule& schedule,
+                               int most = kMostNeighbors) {
+  return !IsRandomized(schedule) || schedule.size() <= most;
 }
 
 // The other ranks that `rank` mixes with over all rounds, sorted: all others if
 // rows are drawn anew.
-std::vector<int> PartnersOf(const MixingSchedule& schedule, int rank);
+std::vector<int> NeighborsOf(const MixingSchedule& schedule, int rank);
 
-// The number of partners of the rank with the fewest.
-int FewestPartners(const MixingSchedule& schedule);
+// The least number of neighbours of a rank, over all rounds.
+int MinDegree(const MixingSchedule& schedule);
 
 }  // namespace gossamer
 

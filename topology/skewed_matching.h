@@ -35,7 +35,7 @@ class SkewedMatching : public MixingSchedule {
       std::vector<int> sites, double budget, uint64_t seed);
 
   int size() const override { return static_cast<int>(sites_.size()); }
-  bool fixed() const override { return size() <= 2; }
+  bool is_static() const override { return size() <= 2; }
   MixingRow Row(int rank, uint64_t round) const override;
   std::optional<double> expected_contraction() const override;
 

@@ -27,16 +27,20 @@ class Throttle {
 
   // The event has happened `seen` times by now.  Returns how many of them to
   // report, those since the last report; 0: not now.
-  uint64_t Due(uint64_t seen) { return seen < 10 * reported_ ? 0 : Rest(seen); }
+  uint64_t Due(uint64_t seen) {
+    return seen < 10 * reported_ ? 0 : TakeUnreported(seen);
+  }
   // All occurrences that have not been reported, however few.
-  uint64_t Rest(uint64_t seen) { return seen - std::exchange(reported_, seen); }
+  uint64_t TakeUnreported(uint64_t seen) {
+    return seen - std::exchange(reported_, seen);
+  }
 
   // The event happens at `now`.  Returns as above.
   uint64_t Due(absl::Time now) {
     ++seen_;
     if (now - last_ <= apart_) return 0;
     last_ = now;
-    return Rest(seen_);
+    return TakeUnreported(seen_);
   }
   // The number of times so far, if it is asked by time.
   uint64_t seen() const { return seen_; }

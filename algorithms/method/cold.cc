@@ -99,7 +99,7 @@ void CheckCold(const MethodSettings& s, Problems& problems) {
                           std::string_view why) {
     problems.Refuse(key, "is ", is, ", but optimizer cold ", why);
   };
-  if (!s.fixed_graph) {
+  if (!s.static_graph) {
     refuse("mixing.graph", s.graph,
            "needs the same matrix every round: leave it out");
   }

@@ -157,7 +157,7 @@ void Check(const MethodSettings& s, Problems& problems) {
                     "\", but gradient-tracking mixes all parameters with the "
                     "gradients that it tracks: take one codec for all");
   }
-  if (!s.edges_stay) {
+  if (!s.persistent_edges) {
     problems.Refuse("mixing.graph", "is ", s.graph, ", and edges of ", s.peers,
                     " peers last for some rounds, but gradient-tracking keeps "
                     "what each has brought: take a graph that stays");

@@ -44,8 +44,8 @@ struct MethodDefaults {
 struct MethodSettings {
   int peers = 1;
   std::string graph;
-  bool fixed_graph = true;  // one matrix for all rounds
-  bool edges_stay = true;   // none is made for some rounds alone
+  bool static_graph = true;      // one matrix for all rounds
+  bool persistent_edges = true;  // none is made for some rounds alone
   bool chebyshev = false;
   std::string deadline;
   int overlap_steps = 0;  // -1: auto

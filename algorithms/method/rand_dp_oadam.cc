@@ -8,7 +8,7 @@ namespace {
 
 void Check(const MethodSettings& s, Problems& problems) {
   // Up to three peers have one ring.
-  if (!s.fixed_graph || s.peers <= 3) return;
+  if (!s.static_graph || s.peers <= 3) return;
   problems.Refuse("mixing.graph", "is ", s.graph,
                   ", the same matrix every round; rand-dp-oadam draws anew: "
                   "leave it out, or take permuted-ring, random-matching or "

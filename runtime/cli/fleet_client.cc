@@ -27,7 +27,7 @@ struct FleetClient::Stub {
                                                    const Request&, Response*),
       const Request& request) {
     Response response;
-    const grpc::Status status = instances.Ask(
+    const grpc::Status status = instances.Run(
         timeout, [&](const std::shared_ptr<grpc::Channel>& channel,
                      grpc::ClientContext* context) {
           wire::Topology::Stub rpc(channel);

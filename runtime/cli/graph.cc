@@ -89,7 +89,7 @@ absl::StatusOr<Answer> Analyze(const Options& options) {
   // A matrix of one round says little of a graph that changes: the gap is then
   // that of the expected contraction.  Its peers are drawn on a circle: no
   // shape suits the edges of all rounds.
-  const bool changes = ChangesByRound(options.spec.graph);
+  const bool changes = IsTimeVarying(options.spec.graph);
   if (!options.out.empty()) {
     GOSSAMER_RETURN_IF_ERROR(DrawMixing(
         w, LayOut(changes ? "ring" : options.spec.graph, w),
@@ -103,7 +103,7 @@ absl::StatusOr<Answer> Analyze(const Options& options) {
 }
 
 void PrintText(const Options& options, const Answer& a) {
-  const bool changes = ChangesByRound(options.spec.graph);
+  const bool changes = IsTimeVarying(options.spec.graph);
   absl::PrintF("graph         %s of %d peers, %d edges, degrees %d to %d%s\n",
                options.spec.graph, options.peers, a.edges, a.least_degree,
                a.most_degree,

@@ -21,7 +21,7 @@ namespace {
 constexpr int kPings = 20;
 // Answers may be late by this much beyond the links' own delay, since the
 // machine may be busy.
-constexpr absl::Duration kPatience = absl::Seconds(3);
+constexpr absl::Duration kAnswerTimeout = absl::Seconds(3);
 // A link shows its full rate only when it has a queue, so the meter sends more
 // than the rate.
 constexpr double kOverdrive = 1.2;
@@ -58,7 +58,7 @@ double MeasureRate(LinkMeter& meter, const Scenario& scenario, size_t from,
       from, to, kOverdrive * rate, absl::Seconds(seconds),
       // Packets that are still in the link's queue count, so the meter waits
       // for the last one.
-      kPatience + absl::Nanoseconds(link.delay + link.jitter));
+      kAnswerTimeout + absl::Nanoseconds(link.delay + link.jitter));
 }
 
 PairResult MeasurePair(LinkMeter& meter, const Scenario& scenario, size_t from,
@@ -73,7 +73,7 @@ PairResult MeasurePair(LinkMeter& meter, const Scenario& scenario, size_t from,
   result.jitter_ms = static_cast<double>(there.jitter + back.jitter) * 0.5e-6;
   result.trips = meter.MeasureRoundTrips(
       from, to, kPings,
-      absl::Nanoseconds(rtt + there.jitter + back.jitter) + kPatience);
+      absl::Nanoseconds(rtt + there.jitter + back.jitter) + kAnswerTimeout);
   result.rate_there = MeasureRate(meter, scenario, from, to);
   result.rate_back = MeasureRate(meter, scenario, to, from);
   return result;

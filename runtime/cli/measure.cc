@@ -17,7 +17,7 @@
 namespace gossamer {
 namespace {
 
-constexpr absl::Duration kLookEvery = absl::Milliseconds(500);
+constexpr absl::Duration kPollInterval = absl::Milliseconds(500);
 // Longer than any survey: a turn has its own limit at the service.
 constexpr absl::Duration kLimit = absl::Hours(1);
 
@@ -70,10 +70,10 @@ absl::StatusOr<MeasuredNetwork> MeasureNetwork(FleetClient& client,
     if (SteadyNow() - began > kLimit) {
       return absl::DeadlineExceededError("the survey does not end");
     }
-    absl::SleepFor(kLookEvery);
+    absl::SleepFor(kPollInterval);
     GOSSAMER_ASSIGN_OR_RETURN(status,
                               client.MeasureLinks(run, /*start=*/false));
-    // Each turn has one line, not each look.
+    // Each turn has one line, not each poll.
     if (status.turn() != shown && status.turn() < status.turns()) {
       shown = status.turn();
       ShowTurn(status, began);

@@ -34,7 +34,7 @@
 namespace gossamer {
 namespace {
 
-constexpr absl::Duration kLookEvery = absl::Milliseconds(100);
+constexpr absl::Duration kPollInterval = absl::Milliseconds(100);
 constexpr absl::Duration kShowEvery = absl::Seconds(5);
 // `auto` chooses by what peers report once a second of virtual time, so the
 // earlier half of a rehearsal has three such seconds.
@@ -383,7 +383,7 @@ absl::Status RehearseAll(Plan& plan, size_t jobs, double memory_rate) {
   jobs = std::min(jobs, plan.candidates.size());
   for (size_t i = 0; i < jobs; ++i) threads.emplace_back(work);
   while (ended < jobs) {
-    const std::optional<int> signal = signals.Wait(kLookEvery);
+    const std::optional<int> signal = signals.Wait(kPollInterval);
     if (signal && *signal != SIGCHLD) stopped = true;
     progress.Show();
   }

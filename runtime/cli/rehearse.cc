@@ -24,11 +24,11 @@
 namespace gossamer {
 namespace {
 
-constexpr absl::Duration kLookEvery = absl::Milliseconds(200);
-// Time between two looks, in times that a look takes.
-constexpr double kLookShare = 50;
-// Events between two looks at the clock.
-constexpr int kEventsPerLook = 64;
+constexpr absl::Duration kShowInterval = absl::Milliseconds(200);
+// Time between two displays of progress, in times that one takes.
+constexpr double kShowShare = 50;
+// Events between two readings of the clock.
+constexpr int kEventsPerReading = 64;
 // The virtual time between two samples.  It is virtual so that a rehearsal
 // leaves the same files on every machine, and as long as the time between two
 // heartbeats.
@@ -249,8 +249,8 @@ class Record {
   }
 
   // Rounds per second are of this machine's time, for the time that is left.
-  void Look(const FleetSnapshot& fleet, absl::Duration real,
-            absl::Duration virtual_time) {
+  void ShowProgress(const FleetSnapshot& fleet, absl::Duration real,
+                    absl::Duration virtual_time) {
     progress_ = {.title = absl::StrCat(config_.name(), "  rehearsed  ",
                                        HumanDuration(virtual_time)),
                  .rounds = config_.rounds(),
@@ -460,27 +460,28 @@ absl::Status Rehearse(const RunConfig& config, const Scenario& scenario,
   GOSSAMER_ASSIGN_OR_RETURN(const auto rehearsal,
                             Rehearsal::Create(std::move(spec)));
   const absl::Time begin = SteadyNow();
-  absl::Time look = begin + kLookEvery;
+  absl::Time next_show = begin + kShowInterval;
   absl::Duration sample = kSampleEvery;
   bool stopping = false;
   while (!rehearsal->done()) {
     int events = 0;
-    // The clock of this machine is looked at seldom: a look costs more than
+    // The clock of this machine is read seldom: a reading costs more than
     // many events.
     GOSSAMER_RETURN_IF_ERROR(rehearsal->Run([&] {
       return rehearsal->elapsed() >= sample ||
-             (++events > kEventsPerLook && SteadyNow() >= look);
+             (++events > kEventsPerReading && SteadyNow() >= next_show);
     }));
     if (rehearsal->elapsed() >= sample || rehearsal->done()) {
       record.Sample(rehearsal->Snapshot());
       sample = absl::Floor(rehearsal->elapsed(), kSampleEvery) + kSampleEvery;
     }
-    if (SteadyNow() < look && !rehearsal->done()) continue;
-    const absl::Time looked = SteadyNow();
-    record.Look(rehearsal->Snapshot(), looked - begin, rehearsal->elapsed());
-    // A look at ten thousand peers takes as long as many rounds of one.
-    look =
-        SteadyNow() + std::max(kLookEvery, kLookShare * (SteadyNow() - looked));
+    if (SteadyNow() < next_show && !rehearsal->done()) continue;
+    const absl::Time shown = SteadyNow();
+    record.ShowProgress(rehearsal->Snapshot(), shown - begin,
+                        rehearsal->elapsed());
+    // A display of ten thousand peers takes as long as many rounds of one.
+    next_show = SteadyNow() +
+                std::max(kShowInterval, kShowShare * (SteadyNow() - shown));
     const std::optional<int> signal = signals.Wait(absl::ZeroDuration());
     if (!signal || *signal == SIGCHLD) continue;
     if (std::exchange(stopping, true)) {

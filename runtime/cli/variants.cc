@@ -62,7 +62,7 @@ void AddImplied(const Method& method, const RunConfig& given,
   // one that changes by round, which was chosen for what it is.
   constexpr MethodDefaults kUsual;
   if (!Sets(own, "mixing.graph") &&
-      (usual.graph != kUsual.graph || ChangesByRound(given.mixing().graph()))) {
+      (usual.graph != kUsual.graph || IsTimeVarying(given.mixing().graph()))) {
     changes.push_back("mixing.graph=");
     changes.push_back("mixing.sites=");  // of a graph that is gone
   }

@@ -141,7 +141,7 @@ absl::StatusOr<PeerSpec> PeerSpecOf(const RunConfig& config) {
   spec.gamma = mixing.gamma();
   spec.limits = {.clip_radius = mixing.clip_radius(),
                  .largest = kLargestParameter};
-  if (mixing.clip_radius() > 0) spec.min_partners = kLeastClippedPartners;
+  if (mixing.clip_radius() > 0) spec.min_degree = kMinClippedDegree;
   spec.replica_memory = mixing.replica_memory_mb() * 1'000'000;
   GOSSAMER_ASSIGN_OR_RETURN(spec.deadline, DeadlinePolicyOf(mixing.deadline()));
   GOSSAMER_ASSIGN_OR_RETURN(spec.liveness_limit,

@@ -116,8 +116,8 @@ class Composition {
     const MethodSettings settings = {
         .peers = static_cast<int>(config_.peers()),
         .graph = mixing_.graph(),
-        .fixed_graph = schedule_.fixed(),
-        .edges_stay = EdgesStay(schedule_),
+        .static_graph = schedule_.is_static(),
+        .persistent_edges = HasPersistentEdges(schedule_),
         .chebyshev = mixing_.chebyshev(),
         .deadline = mixing_.deadline(),
         .overlap_steps = static_cast<int>(mixing_.overlap_steps()),
@@ -141,7 +141,7 @@ class Composition {
 
   void CheckSchedule() {
     if (mixing_.chebyshev() &&
-        (!schedule_.fixed() || mixing_.deadline() != "none" ||
+        (!schedule_.is_static() || mixing_.deadline() != "none" ||
          !dense_and_whole())) {
       Refuse("mixing.chebyshev",
              "is true, which needs the same graph every round, a dense codec "
@@ -242,7 +242,7 @@ class Composition {
              mixing_.codec(), "\": leave it out");
     }
     if (NamesPlayers(mixing_.codec()) && codec.ok() &&
-        (*codec)->needs_replica() && !EdgesStay(schedule_)) {
+        (*codec)->needs_replica() && !HasPersistentEdges(schedule_)) {
       Refuse("mixing.codec", "is \"", mixing_.codec(), "\", but edges of ",
              config_.peers(), " peers of graph ", mixing_.graph(),
              " last for some rounds and keep no replicas: take one codec for "
@@ -289,12 +289,12 @@ class Composition {
           "chebyshev gossip amplifies what mixing has moved, a liar's share "
           "with it: leave it out");
     }
-    const int fewest = FewestPartners(schedule_);
-    if (fewest >= kLeastClippedPartners) return;
+    const int fewest = MinDegree(schedule_);
+    if (fewest >= kMinClippedDegree) return;
     refuse("a peer of this graph mixes with only ", fewest,
            " others: one liar is too large a part of what it hears; take a "
            "graph of degree ",
-           kLeastClippedPartners,
+           kMinClippedDegree,
            " or more (torus of 9 or more peers, "
            "random-regular, complete), a graph that changes by round of 5 or "
            "more peers, "

@@ -16,7 +16,7 @@ namespace gossamer {
 
 // With mixing.clip_radius every peer mixes with so many others: of fewer, one
 // liar is too large a part.
-constexpr int kLeastClippedPartners = 4;
+constexpr int kMinClippedDegree = 4;
 
 // Of a resolved configuration whose parts have no problems of their own.
 std::vector<Problem> FindMisfits(const RunConfig& config);

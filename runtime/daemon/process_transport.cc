@@ -29,8 +29,8 @@ absl::Status ProcessTransport::Listen(std::string_view name,
   GOSSAMER_ASSIGN_OR_RETURN(MadeTransport made,
                             MakeTransport(name, loop_, std::move(options)));
   // Connections that do not fit are shut down, and are tried again.
-  const std::string shortage =
-      DescribeShortage(made.room, others * connections, "connections of peers");
+  const std::string shortage = DescribeShortage(
+      made.connection_capacity, others * connections, "connections of peers");
   if (!shortage.empty()) reports_->Log(shortage);
   port_ = made.port;
   nccl_ = made.nccl;

@@ -65,7 +65,7 @@ void ServiceRegistration::Listen(const std::string& service,
 
 Task<absl::Status> ServiceRegistration::Run(
     TopologyClientOptions options, std::unique_ptr<TopologyCalls> calls,
-    absl::Duration patience, std::function<void()> on_change) {
+    absl::Duration timeout, std::function<void()> on_change) {
   const std::string service = options.service;
   client_ = std::make_unique<TopologyClient>(std::move(options), loop_,
                                              std::move(calls));
@@ -77,7 +77,7 @@ Task<absl::Status> ServiceRegistration::Run(
       [this] {
         return registered() || may_go_on() || !refused_.ok() || to_end_;
       },
-      loop_->Now() + patience);
+      loop_->Now() + timeout);
   if (!refused_.ok()) co_return refused_;
   if (!registered() && to_end_) {
     reports_->Log("ended before the topology service had answered");
@@ -93,7 +93,7 @@ Task<absl::Status> ServiceRegistration::Run(
   if (!registered()) {
     co_return absl::UnavailableError(
         absl::StrCat("no answer from the topology service at ", service,
-                     " for ", absl::FormatDuration(patience),
+                     " for ", absl::FormatDuration(timeout),
                      "; is gossamer-topology running there?"));
   }
   // The service has given an id to a peer that asked without one.

@@ -33,14 +33,14 @@ class ServiceRegistration {
   ServiceRegistration& operator=(const ServiceRegistration&) = delete;
 
   // Makes the client and waits until the service has registered it or it may
-  // go on without, `patience` at most.  `on_change` runs whenever the view or
+  // go on without, `timeout` at most.  `on_change` runs whenever the view or
   // anything else of the membership may have changed.  OK without either: the
   // process was asked to end first.  Else kUnavailable without an answer, or
   // refused().
   // Once.
   Task<absl::Status> Run(TopologyClientOptions options,
                          std::unique_ptr<TopologyCalls> calls,
-                         absl::Duration patience,
+                         absl::Duration timeout,
                          std::function<void()> on_change);
   // Destroys the client; nothing that uses it may be left.
   void Close() { client_.reset(); }

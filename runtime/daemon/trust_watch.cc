@@ -2,7 +2,7 @@
 
 namespace gossamer {
 
-void TrustWatch::Look() {
+void TrustWatch::Poll() {
   const absl::Time now = loop_->Now();
   if (certificates_ != nullptr) {
     CheckCertificates();
@@ -12,7 +12,7 @@ void TrustWatch::Look() {
         "change the model");
     warns_at_ = now + absl::Minutes(1);
   }
-  loop_->RunAt(now + absl::Seconds(1), [this] { Look(); });
+  loop_->RunAt(now + absl::Seconds(1), [this] { Poll(); });
 }
 
 void TrustWatch::CheckCertificates() {

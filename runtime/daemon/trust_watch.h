@@ -1,4 +1,4 @@
-// A look, each second, at what a peer process trusts: reports certificates that
+// Checks, each second, what a peer process trusts: reports certificates that
 // cannot be read again or expire soon, or each minute that there are none.
 //
 // Knows nothing of connections; who is let in is the certificates' to say.
@@ -31,13 +31,13 @@ class TrustWatch {
   TrustWatch(const TrustWatch&) = delete;
   TrustWatch& operator=(const TrustWatch&) = delete;
 
-  // Looks now, and each second from now on.  Once.
-  void Begin() { Look(); }
+  // Polls now, and each second from now on.  Called once.
+  void Begin() { Poll(); }
   // Reports the present problem again, for there is a file of events now.
   void ReportAgain() { problem_.clear(); }
 
  private:
-  void Look();
+  void Poll();
   void CheckCertificates();
 
   EventLoop* const loop_;

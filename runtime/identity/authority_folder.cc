@@ -16,7 +16,7 @@ namespace {
 
 // The time that this program waits for others, each of which holds the lock
 // while it signs a list and writes a file.
-constexpr absl::Duration kPatience = absl::Seconds(10);
+constexpr absl::Duration kLockTimeout = absl::Seconds(10);
 
 std::string AuthorityFile(const std::string& path) { return path + "/ca.pem"; }
 std::string SecretFile(const std::string& path) { return path + "/ca-key.pem"; }
@@ -238,11 +238,11 @@ absl::Status AuthorityFolder::Publish(const std::string& folder) const {
 
 absl::StatusOr<FileLock> AuthorityFolder::Lock() const {
   const std::string file = path_ + "/lock";
-  absl::StatusOr<FileLock> lock = FileLock::Take(file, kPatience);
+  absl::StatusOr<FileLock> lock = FileLock::Take(file, kLockTimeout);
   if (!absl::IsDeadlineExceeded(lock.status())) return lock;
   return absl::UnavailableError(
       absl::StrCat("another program has changed ", path_, " for ",
-                   absl::FormatDuration(kPatience), " and holds ", file,
+                   absl::FormatDuration(kLockTimeout), " and holds ", file,
                    "; nothing was done: try again when it has ended (fuser ",
                    file, " says which it is)"));
 }

@@ -23,7 +23,7 @@ constexpr absl::Duration kPollEvery = absl::Milliseconds(2);
 // Polls rather than waits in the system: a holder that stands still must not
 // block the others without a word.
 absl::StatusOr<FileLock> FileLock::Take(const std::string& file,
-                                        absl::Duration patience) {
+                                        absl::Duration timeout) {
   // The file stays after use: removing it would let two holders lock two files
   // of one name.
   FileLock lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kSecret));
@@ -31,7 +31,7 @@ absl::StatusOr<FileLock> FileLock::Take(const std::string& file,
     return absl::UnavailableError(
         absl::StrCat("cannot open ", file, ": ", std::strerror(errno)));
   }
-  const absl::Time end = SteadyNow() + patience;
+  const absl::Time end = SteadyNow() + timeout;
   while (::flock(lock.file_, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) {
       return absl::UnavailableError(

@@ -17,10 +17,10 @@ namespace gossamer {
 class FileLock {
  public:
   // Makes `file`, for its owner's eyes only.  kDeadlineExceeded: another
-  // program held it for all of `patience`.  kUnavailable: it cannot be opened
+  // program held it for all of `timeout`.  kUnavailable: it cannot be opened
   // or locked.
   static absl::StatusOr<FileLock> Take(const std::string& file,
-                                       absl::Duration patience);
+                                       absl::Duration timeout);
   FileLock(FileLock&& other) noexcept;
   FileLock& operator=(FileLock&& other) noexcept;
   ~FileLock();

@@ -7,14 +7,14 @@ namespace {
 
 // The suspicion time grows up to eightfold while this peer itself is late.
 constexpr int kMostLateness = 7;
-// Ticks in time until the patience falls by one step, a suspicion time in all:
-// a machine that was late once may be again.
+// Ticks in time until the health multiplier falls by one, a suspicion time in
+// all: a machine that was late once may be again.
 constexpr int kTicksToRecover = 8;
-constexpr size_t kWitnesses = 2;  // asked at a time
+constexpr size_t kProxies = 2;  // asked at a time
 // Each suspicion for nothing doubles the time of a peer, so often at most; so
 // long after the last one it has the usual time again.
-constexpr int kMostWronged = 2;
-constexpr absl::Duration kForgets = absl::Minutes(5);
+constexpr int kMaxFalseSuspicions = 2;
+constexpr absl::Duration kForgetAfter = absl::Minutes(5);
 
 }  // namespace
 
@@ -29,38 +29,39 @@ void FailureDetector::Watch(const std::set<PeerId>& peers, absl::Time now) {
 
 void FailureDetector::Heard(PeerId peer, absl::Time now) {
   const auto it = watched_.find(peer);
-  // A word of the peer also ends what others have vouched for.
+  // A word of the peer also ends the extension by an indirect ack.
   if (it == watched_.end() || it->second.heard >= now) return;
   Watched& watched = it->second;
   if (now - watched.heard > suspect_after_ &&
       std::ranges::binary_search(suspected_, peer)) {
-    watched.wronged = std::min(watched.wronged + 1, kMostWronged);
-    watched.wronged_at = now;
-  } else if (now - watched.wronged_at > kForgets) {
-    watched.wronged = 0;
+    watched.false_suspicions =
+        std::min(watched.false_suspicions + 1, kMaxFalseSuspicions);
+    watched.falsely_suspected_at = now;
+  } else if (now - watched.falsely_suspected_at > kForgetAfter) {
+    watched.false_suspicions = 0;
   }
   watched.heard = now;
-  watched.vouched = false;
+  watched.indirect_ack_used = false;
   watched.asked = absl::InfinitePast();
 }
 
-void FailureDetector::HeardThroughOthers(PeerId peer) {
+void FailureDetector::OnIndirectAck(PeerId peer) {
   const auto it = watched_.find(peer);
-  if (it != watched_.end()) it->second.vouched = true;
+  if (it != watched_.end()) it->second.indirect_ack_used = true;
 }
 
-std::vector<PeerId> FailureDetector::Witnesses(
+std::vector<PeerId> FailureDetector::ChooseProxies(
     const std::vector<PeerId>& silent) {
   std::vector<PeerId> answering;
   for (const auto& [peer, watched] : watched_) {
-    // A silent peer is no witness: it would probably not answer.
+    // A silent peer is no proxy: it would probably not answer.
     if (!std::ranges::binary_search(silent, peer)) answering.push_back(peer);
   }
-  const size_t some = std::min(kWitnesses, answering.size());
+  const size_t some = std::min(kProxies, answering.size());
   if (some < answering.size()) {
-    // The witnesses take turns, so that one with a broken path of its own does
+    // The proxies take turns, so that one with a broken path of its own does
     // not decide alone.
-    const size_t first = turn_++ * some % answering.size();
+    const size_t first = next_proxy_++ * some % answering.size();
     // std::rotate, because clang 14 cannot compile std::ranges::rotate here.
     std::rotate(answering.begin(),
                 answering.begin() + static_cast<ptrdiff_t>(first),
@@ -94,8 +95,9 @@ FailureDetector::Probes FailureDetector::Tick(absl::Time now) {
     const absl::Duration silence = now - watched.heard;
     // An edge with traffic is never probed: any frame counts as heard.
     if (silence > suspect_after_ / 4) probes.direct.push_back(peer);
-    const int times = (patience() + (watched.vouched ? 1 : 0))
-                      << watched.wronged;
+    const int times =
+        (health_multiplier() + (watched.indirect_ack_used ? 1 : 0))
+        << watched.false_suspicions;
     if (silence > times * suspect_after_) {
       suspected_.push_back(peer);
     }
@@ -104,13 +106,13 @@ FailureDetector::Probes FailureDetector::Tick(absl::Time now) {
     Watched& silent = watched_.at(peer);
     // Others are asked once the direct probe has had time, and again only after
     // as long.
-    if (silent.vouched || now - silent.heard <= suspect_after_ / 2 ||
+    if (silent.indirect_ack_used || now - silent.heard <= suspect_after_ / 2 ||
         now - silent.asked < suspect_after_ / 4) {
       continue;
     }
     silent.asked = now;
-    for (const PeerId witness : Witnesses(probes.direct)) {
-      probes.through_others.push_back({.witness = witness, .about = peer});
+    for (const PeerId proxy : ChooseProxies(probes.direct)) {
+      probes.indirect.push_back({.proxy = proxy, .target = peer});
     }
   }
   return probes;

@@ -1,5 +1,5 @@
-// Finds neighbours that do not answer: which to probe, which peers to ask about
-// them, which to suspect.
+// Finds neighbours that do not answer: which to probe, through which proxies to
+// probe them too, which to suspect.
 //
 // A peer that has been silent for a while is probed, then through others too
 // (Das, Gupta and Motivala, "SWIM", 2002).  A peer that stays silent for the
@@ -34,19 +34,20 @@ class FailureDetector {
   void Watch(const std::set<PeerId>& peers, absl::Time now);
   void Heard(PeerId peer, absl::Time now);
 
-  // Another member has had an answer of the peer.  Its silence is borne for one
-  // more suspicion time, once: no member keeps a dead peer in the fleet by
-  // vouching for it.
-  void HeardThroughOthers(PeerId peer);
+  // A proxy has had an answer of the peer.  Extends the peer's suspicion time
+  // once per silence, so that indirect answers alone cannot keep a dead peer in
+  // the fleet.
+  void OnIndirectAck(PeerId peer);
 
-  struct Question {
-    PeerId witness;  // a peer that has been heard of lately
-    PeerId about;
-    friend bool operator==(const Question&, const Question&) = default;
+  struct IndirectProbe {
+    PeerId proxy;  // a peer that has been heard of lately
+    PeerId target;
+    friend bool operator==(const IndirectProbe&,
+                           const IndirectProbe&) = default;
   };
   struct Probes {
     std::vector<PeerId> direct;
-    std::vector<Question> through_others;
+    std::vector<IndirectProbe> indirect;
   };
   // Called every period(); returns the probes to make now.
   Probes Tick(absl::Time now);
@@ -54,19 +55,20 @@ class FailureDetector {
 
   // The suspected peers as of the last tick, ascending.
   const std::vector<PeerId>& suspected() const { return suspected_; }
-  // The factor by which the suspicion time is multiplied, at least 1.
-  int patience() const { return 1 + lateness_; }
+  // Lifeguard's: the factor by which the suspicion time is multiplied, at least
+  // 1.
+  int health_multiplier() const { return 1 + lateness_; }
 
  private:
   struct Watched {
     absl::Time heard;
-    bool vouched = false;  // during this silence
-    int wronged = 0;       // doublings of its suspicion time
-    absl::Time wronged_at = absl::InfinitePast();
-    absl::Time asked = absl::InfinitePast();  // when others were asked last
+    bool indirect_ack_used = false;  // during this silence
+    int false_suspicions = 0;        // doublings of its suspicion time
+    absl::Time falsely_suspected_at = absl::InfinitePast();
+    absl::Time asked = absl::InfinitePast();  // when proxies were asked last
   };
   // Returns some of the peers that answer, different ones each time.
-  std::vector<PeerId> Witnesses(const std::vector<PeerId>& silent);
+  std::vector<PeerId> ChooseProxies(const std::vector<PeerId>& silent);
 
   const absl::Duration suspect_after_;
   std::map<PeerId, Watched> watched_;
@@ -74,7 +76,7 @@ class FailureDetector {
   absl::Time last_tick_ = absl::InfinitePast();
   int lateness_ = 0;
   int ticks_in_time_ = 0;
-  size_t turn_ = 0;  // the position in the witnesses' turn
+  size_t next_proxy_ = 0;  // proxies take turns
 };
 
 }  // namespace gossamer

@@ -65,7 +65,7 @@ class GrpcTopologyCalls final : public TopologyCalls {
   grpc::Status Try(grpc::Status (wire::Topology::Stub::*method)(
                        grpc::ClientContext*, const Request&, Response*),
                    Call<Request, Response>& call) {
-    const grpc::Status status = instances_.Ask(
+    const grpc::Status status = instances_.Run(
         deadline_, [&](const std::shared_ptr<grpc::Channel>& channel,
                        grpc::ClientContext* context) {
           wire::Topology::Stub stub(channel);
@@ -77,7 +77,7 @@ class GrpcTopologyCalls final : public TopologyCalls {
     }
     // The next call makes a new connection, which shows the certificate that is
     // in the folder then.
-    instances_.Forget();
+    instances_.ResetChannels();
     if (!std::exchange(answered_, false)) return status;
     return {grpc::StatusCode::UNAVAILABLE,
             absl::StrCat(status.error_message(), "; shows its own again")};

@@ -89,7 +89,7 @@ std::shared_ptr<const View> TopologyClient::last_view() const {
       phase_ == Phase::kRegistering && expected_ == 0 && told_->view.epoch == 0;
   const std::shared_ptr<const ToldView>& last = options_.last_view;
   if (!unanswered || last == nullptr || options_.checkpoint_rounds.empty() ||
-      loop_->Now() < started_ + options_.patience) {
+      loop_->Now() < started_ + options_.answer_timeout) {
     return nullptr;
   }
   return {last, &last->view};

@@ -65,7 +65,7 @@ struct TopologyClientOptions {
   std::shared_ptr<const ToldView> last_view = nullptr;
   // The time without any answer after which that may be.  Another instance of
   // the service takes over sooner.
-  absl::Duration patience = absl::Seconds(10);
+  absl::Duration answer_timeout = absl::Seconds(10);
   // The counts of this process's events that heartbeats report; outlives the
   // client.  Null: none.
   const EventTally* events = nullptr;

@@ -62,8 +62,8 @@ void TopologyClient::Suspect(const std::vector<PeerId>& peers) {
 
 void TopologyClient::Report(const PeerReport& report) {
   // The fleet waits in every round until the service has what it chooses by.
-  if (options_.auto_overlap && report.tempo.rounds == kExchangesToChoose &&
-      report_.tempo.rounds != kExchangesToChoose) {
+  if (options_.auto_overlap && report.timing.rounds == kExchangesToChoose &&
+      report_.timing.rounds != kExchangesToChoose) {
     SendSoon();
   }
   const bool keep =
@@ -102,9 +102,9 @@ wire::HeartbeatRequest TopologyClient::MakeHeartbeat() const {
   request.set_round(report_.round);
   request.set_steps(report_.steps);
   request.set_rounds_per_second(report_.rounds_per_second);
-  request.set_busy_seconds(report_.tempo.busy_seconds);
-  request.set_exchange_seconds(report_.tempo.exchange_seconds);
-  request.set_tempo_rounds(report_.tempo.rounds);
+  request.set_busy_seconds(report_.timing.busy_seconds);
+  request.set_exchange_seconds(report_.timing.exchange_seconds);
+  request.set_tempo_rounds(report_.timing.rounds);
   request.set_spoilt(report_.spoilt);
   if (options_.events != nullptr) {
     options_.events->CopyTo(*request.mutable_events());

@@ -4,7 +4,7 @@
 // mixing by γ(I − W) is stable only below 2 sin(π/(2(2·age + 1)))/(1 − λ_min)
 // (mixing_matrix.h, StableStepSize).  γ is chosen for exchanges that are on
 // time.  Deadlines let peers fall rounds behind each other, and then the fleet
-// would diverge, first where partners are random.  So an end lowers its
+// would diverge, first where neighbours are random.  So an end lowers its
 // coefficient by what is stable at the ages that it has seen lately; both ends
 // use the smaller one (PROTOCOL.md 4.4), which leaves the mean where it is.  A
 // function of what was completed when, so a replay gives the same.

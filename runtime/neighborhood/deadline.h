@@ -32,16 +32,19 @@ class DeadlineEstimator {
   // The median of the last arrivals; nullopt before the first.
   std::optional<absl::Duration> Typical() const;
 
-  // Returns the time after its emission for which an exchange is waited for,
-  // given the length of a round; infinite without a deadline.  `possible`: the
-  // time in which exchanges can be had at all, by the other edges.  Fixed: at
-  // least that, as far as it may count.  Adaptive: of the last arrivals the
-  // median plus the larger of 4·MAD and a quarter of a round; at least 50 ms,
-  // at most the larger of a second and half a round, plus the transfer (the
-  // fastest that arrived), and at most four times `possible`: a peer that needs
-  // more is slow, and not waited for.  Of the first 8 exchanges: what `peer`,
-  // the arrivals of all edges of this peer, says of them, or the longest of
-  // them so far within the same bound.
+  // Returns how long after its emission an exchange is waited for, given the
+  // length of a round.  `possible`: the time in which the other edges show that
+  // exchanges can be had.
+  //
+  // - none: for ever.
+  // - fixed: the configured time, or `possible` if that is longer, capped.
+  // - adaptive: median + max(4·MAD, round/4) of the last arrivals; at least
+  //   50 ms, at most the cap and 4·`possible`, as a peer that needs more is
+  //   slow.
+  //
+  // The cap is max(1 s, round/2) plus the fastest arrival.  With fewer than 8
+  // arrivals `adaptive` takes up to four times the estimate from all edges
+  // (`peer`), or this edge's longest arrival within the cap, if longer.
   absl::Duration Limit(absl::Duration round, const DeadlineEstimator& peer,
                        std::optional<absl::Duration> possible = {}) const;
 

@@ -12,11 +12,11 @@
 namespace gossamer {
 namespace {
 
-// The other end of a resting edge may still need an acknowledgement, or an
+// The other end of an inactive edge may still need an acknowledgement, or an
 // answer if it learns of the view late.
-constexpr absl::Duration kRestedFor = absl::Minutes(1);
+constexpr absl::Duration kKeepInactive = absl::Minutes(1);
 // The same where edges come and go with the rounds, of which both ends know.
-constexpr absl::Duration kBrieflyRestedFor = absl::Seconds(10);
+constexpr absl::Duration kKeepTransient = absl::Seconds(10);
 // A peer that breaks the protocol this often is closed: for a minute, then for
 // twice as long each time.  It may be started anew at the same address, without
 // a view that says so.
@@ -24,8 +24,8 @@ constexpr int kMaxViolations = 5;
 constexpr absl::Duration kLeastClosed = absl::Minutes(1);
 constexpr absl::Duration kMostClosed = absl::Hours(1);
 
-absl::Duration RestOf(const Edges::Entry& entry) {
-  return entry.transient ? kBrieflyRestedFor : kRestedFor;
+absl::Duration KeepTimeOf(const Edges::Entry& entry) {
+  return entry.transient ? kKeepTransient : kKeepInactive;
 }
 
 EdgeOptions EdgeOptionsOf(const NeighborhoodOptions& options, PeerId other) {
@@ -114,7 +114,7 @@ absl::Status Edges::Add(NewEdge added) {
   if (there != nullptr && there->edge->ended()) {
     Drop(peer);
   } else if (there != nullptr) {
-    there->resting = there->gone = false;
+    there->inactive = there->gone = false;
     there->refusals = {};  // it may be another incarnation
     there->address = added.address;
     there->transient = added.transient;
@@ -171,7 +171,7 @@ void Edges::TakeConnections(Entry& entry) {
 void Edges::TakeOtherCodec(const Entry& entry) {
   const PeerId peer = entry.edge->other();
   const ExchangeId decided = entry.edge->decided();
-  const bool resting = entry.resting, gone = entry.gone;
+  const bool inactive = entry.inactive, gone = entry.gone;
   const bool passing = entry.passing;
   NewEdge anew{.peer = peer,
                .address = entry.address,
@@ -183,7 +183,7 @@ void Edges::TakeOtherCodec(const Entry& entry) {
   Drop(peer);
   Add(std::move(anew)).IgnoreError();  // without a record it cannot fail
   entries_.at(peer).passing = passing;
-  if (resting) Rest(peer, decided, gone);
+  if (inactive) Deactivate(peer, decided, gone);
 }
 
 void Edges::Drop(PeerId peer) {
@@ -219,19 +219,19 @@ void Edges::SetOverlap(int h) {
   for (auto& [peer, entry] : entries_) entry.edge->set_overlap(h);
 }
 
-void Edges::SetPartners(const std::set<PeerId>& partners) {
+void Edges::SetNeighbors(const std::set<PeerId>& neighbors) {
   for (auto& [peer, entry] : entries_) {
     // Waiters look again: an edge that the newest view has no use for is not
     // waited for unless it is connected.
-    entry.passing = !partners.contains(peer);
+    entry.passing = !neighbors.contains(peer);
   }
   Changed();
 }
 
-void Edges::Rest(PeerId peer, ExchangeId id, bool gone) {
+void Edges::Deactivate(PeerId peer, ExchangeId id, bool gone) {
   Entry* const entry = Find(peer);
-  if (entry == nullptr || entry->resting) return;
-  entry->resting = true;
+  if (entry == nullptr || entry->inactive) return;
+  entry->inactive = true;
   entry->gone = gone;
   entry->busy = loop_->Now();
   entry->edge->Pass(id);
@@ -244,20 +244,20 @@ void Edges::Rest(PeerId peer, ExchangeId id, bool gone) {
 
 // Nothing of this end is outstanding then, so no correction is lost
 // (PROTOCOL.md 7.1, invariant 7).
-void Edges::ForgetRested() {
+void Edges::PruneInactive() {
   const absl::Time now = loop_->Now();
-  std::vector<PeerId> rested;
+  std::vector<PeerId> expired;
   for (auto& [peer, entry] : entries_) {
-    if (!entry.resting) continue;
+    if (!entry.inactive) continue;
     if (!entry.edge->settled()) {
       // The minute begins when nothing is owed any more.
       entry.busy = now;
     } else if (entry.gone) {
       entry.edge->End();
     }
-    if (now - entry.busy > RestOf(entry)) rested.push_back(peer);
+    if (now - entry.busy > KeepTimeOf(entry)) expired.push_back(peer);
   }
-  for (const PeerId peer : rested) Drop(peer);
+  for (const PeerId peer : expired) Drop(peer);
 }
 
 void Edges::Send(Entry& entry) {
@@ -300,11 +300,11 @@ void Edges::DropRecord(ExchangeId cut) {
   for (auto& [peer, entry] : entries_) entry.edge->DropRecord(cut);
 }
 
-// A resting edge's other end may be at rest already, one that has begun anew
+// An inactive edge's other end may be inactive already, one that has begun anew
 // knows nothing of the cut, and an edge of later rounds may not be there yet:
 // their records are not waited for.
 bool Edges::Sealed(const Entry& entry, ExchangeId cut) {
-  return entry.resting || (entry.transient && entry.begins >= RoundOf(cut)) ||
+  return entry.inactive || (entry.transient && entry.begins >= RoundOf(cut)) ||
          entry.edge->Sealed(cut) || entry.edge->Unsealable(cut);
 }
 
@@ -323,11 +323,11 @@ SavedEdges Edges::TakeRecords(ExchangeId cut) {
   return records;
 }
 
-bool Edges::Settled(bool resting) const {
+bool Edges::Settled(bool inactive) const {
   return std::all_of(
-      entries_.begin(), entries_.end(), [resting](const auto& e) {
+      entries_.begin(), entries_.end(), [inactive](const auto& e) {
         const Edge& edge = *e.second.edge;
-        if (!resting && e.second.resting) return true;
+        if (!inactive && e.second.inactive) return true;
         // An answer that is due and can go is sent before
         // anybody leaves.
         return edge.settled() && !(edge.state().ready && edge.state().owes);
@@ -407,8 +407,8 @@ void Edges::OnEdgeFrame(Entry& entry, ConnectionId connection, Frame frame) {
       connection, frame.head.bytes(), std::move(frame.body));
   if (absl::IsAborted(status)) return TakeOtherCodec(entry);
   if (!status.ok()) return Refuse(entry, connection, status);
-  // An edge at rest is kept for as long as its other end still speaks.
-  if (entry.resting) entry.busy = loop_->Now();
+  // An inactive edge is kept for as long as its other end still speaks.
+  if (entry.inactive) entry.busy = loop_->Now();
   ReportLost(entry);
   // Arrivals are noted at once, not at the boundary: the deadline is about the
   // way, not about this peer's steps.
@@ -436,7 +436,7 @@ void Edges::OnDown(PeerId peer, ConnectionId connection,
     Send(*entry);
     // Nothing is lost on an edge between two exchanges.
     const bool idle =
-        entry->edge->settled() && (entry->resting || entry->transient);
+        entry->edge->settled() && (entry->inactive || entry->transient);
     if (const uint64_t news = idle ? 0 : entry->downs.Due(loop_->Now());
         news > 0) {
       Report(

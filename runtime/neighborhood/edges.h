@@ -1,5 +1,6 @@
-// The edges of a peer over its transport: added, at rest, given up, recorded;
-// frames in and out, connections, and what the two ends refuse of each other.
+// The edges of a peer over its transport: added, deactivated, given up,
+// recorded; frames in and out, connections, and what the two ends refuse of
+// each other.
 //
 // Knows nothing of rounds' rows, of deadlines or of when an exchange is due.
 
@@ -57,9 +58,9 @@ class Edges final : public TransportListener {
     std::shared_ptr<const Codec> codec, other_codec;
     std::string address = {};
     uint64_t begins = 0;  // round of its first exchange
-    bool newcomer = false, transient = false, resting = false, gone = false;
-    bool passing = false;  // no partner in the newest view that is known
-    absl::Time busy = absl::InfinitePast();  // of a resting one: last in use
+    bool newcomer = false, transient = false, inactive = false, gone = false;
+    bool passing = false;  // no neighbour in the newest view that is known
+    absl::Time busy = absl::InfinitePast();  // of an inactive one: last in use
     Refusals refusals = {};
     Throttle clipped = {}, left_out = {};  // corrections, in events
     Throttle downs = {};                   // the same, of connections
@@ -96,12 +97,12 @@ class Edges final : public TransportListener {
   // As in Neighborhood.
   absl::Status Add(NewEdge added);
   void Drop(PeerId peer);
-  void Rest(PeerId peer, ExchangeId id, bool gone);
+  void Deactivate(PeerId peer, ExchangeId id, bool gone);
   void BeginIncarnation();
   void SetOverlap(int h);
-  void SetPartners(const std::set<PeerId>& partners);
-  // Gives up the edges that have rested for long.
-  void ForgetRested();
+  void SetNeighbors(const std::set<PeerId>& neighbors);
+  // Gives up the edges that have been inactive for long.
+  void PruneInactive();
   // Exchanges below `id` are skips, on edges of no row that are added later.
   void SetPassed(ExchangeId id) { passed_ = id; }
 
@@ -113,7 +114,7 @@ class Edges final : public TransportListener {
   void DropRecord(ExchangeId cut);
   bool Sealed(ExchangeId cut) const;
   SavedEdges TakeRecords(ExchangeId cut);
-  bool Settled(bool resting) const;
+  bool Settled(bool inactive) const;
   bool MaySettle(ExchangeId cut) const;
   uint64_t corrections() const;
   std::optional<Clipping> TakeClipping();

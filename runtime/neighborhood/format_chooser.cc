@@ -31,7 +31,7 @@ constexpr double kQuantile = 0.25;
 
 }  // namespace
 
-FormatChooser::FormatChooser() : patience_(kTransitsToWiden) {}
+FormatChooser::FormatChooser() : hold_payloads_(kTransitsToWiden) {}
 
 void FormatChooser::Record(const Transit& transit) {
   if (transit.took <= absl::ZeroDuration() || transit.bytes < kLeastBytes) {
@@ -70,10 +70,10 @@ std::optional<WireFormat> FormatChooser::Choose(const Codec& codec,
     break;
   }
   const bool widens = codec.EncodedSize(fits) > size_before;
-  if (widens && recorded_ < patience_) fits = before;
+  if (widens && recorded_ < hold_payloads_) fits = before;
   if (fits != before) {
     if (!widens && std::exchange(widened_, false)) {
-      patience_ = std::min(2 * patience_, kMostTransitsToWiden);
+      hold_payloads_ = std::min(2 * hold_payloads_, kMostTransitsToWiden);
     }
     widened_ = widens;
     // Rates that were measured with another size say little about this one.

@@ -39,7 +39,7 @@ class FormatChooser {
   absl::Duration last_, before_last_;  // transits with the present format
   std::optional<WireFormat> chosen_;
   size_t recorded_ = 0;   // since the last change
-  size_t patience_;       // payloads before it widens
+  size_t hold_payloads_;  // payloads before it widens
   bool widened_ = false;  // by the last change
 };
 

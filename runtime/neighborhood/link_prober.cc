@@ -71,57 +71,56 @@ bool LinkProber::SendHead(PeerId peer, const Head& head) {
 
 void LinkProber::Ping(PeerId peer) { SendHead(peer, {.kind = Kind::kPing}); }
 
-void LinkProber::Remember(std::vector<Errand>& errands, PeerId target,
-                          PeerId other) {
+void LinkProber::AddOrRenew(std::vector<PingRequest>& requests, PeerId target,
+                            PeerId other) {
   const absl::Time now = loop_->Now();
-  std::erase_if(errands, [&](const Errand& e) {
+  std::erase_if(requests, [&](const PingRequest& e) {
     return e.until < now || (e.target == target && e.other == other);
   });
-  errands.push_back(
-      {.target = target, .other = other, .until = now + kErrandLimit});
+  requests.push_back(
+      {.target = target, .other = other, .until = now + kPingRequestTimeout});
 }
 
-void LinkProber::Ask(PeerId witness, PeerId target) {
-  if (SendHead(witness, {.kind = Kind::kAsk, .number = target.value})) {
-    Remember(asked_, target, witness);
+void LinkProber::RequestPing(PeerId proxy, PeerId target) {
+  if (SendHead(proxy, {.kind = Kind::kPingRequest, .number = target.value})) {
+    AddOrRenew(requested_, target, proxy);
   }
 }
 
-void LinkProber::OnAsk(PeerId asker, PeerId target) {
-  std::erase_if(promised_,
-                [&](const Errand& e) { return e.until < loop_->Now(); });
-  // The bound holds however many ask: a peer's promises cannot grow by others'
-  // frames.
-  if (asker == target || promised_.size() >= kMostErrands) return;
+void LinkProber::OnPingRequest(PeerId asker, PeerId target) {
+  std::erase_if(relayed_,
+                [&](const PingRequest& e) { return e.until < loop_->Now(); });
+  // The bound holds however many ask: the table cannot grow by others' frames.
+  if (asker == target || relayed_.size() >= kMaxPingRequests) return;
   // One answer does for all who wait for it.
-  const bool asked = std::ranges::any_of(promised_, [&](const Errand& e) {
+  const bool asked = std::ranges::any_of(relayed_, [&](const PingRequest& e) {
     return e.target == target && e.other != asker;
   });
-  // Only a question that could be passed on is promised an answer.
+  // Only a request whose ping could be sent is kept.
   if (asked || SendHead(target, {.kind = Kind::kPing})) {
-    Remember(promised_, target, asker);
+    AddOrRenew(relayed_, target, asker);
   }
 }
 
-void LinkProber::AnswerAskers(PeerId target) {
-  std::vector<Errand> open;
-  std::erase_if(promised_, [&](const Errand& e) {
+void LinkProber::SendIndirectAcks(PeerId target) {
+  std::vector<PingRequest> open;
+  std::erase_if(relayed_, [&](const PingRequest& e) {
     if (e.target != target) return false;
     if (e.until >= loop_->Now()) open.push_back(e);
     return true;
   });
-  for (const Errand& e : open) {
-    SendHead(e.other, {.kind = Kind::kAnswer, .number = target.value});
+  for (const PingRequest& e : open) {
+    SendHead(e.other, {.kind = Kind::kIndirectAck, .number = target.value});
   }
 }
 
-void LinkProber::OnAnswer(PeerId witness, PeerId target) {
-  const size_t answered = std::erase_if(asked_, [&](const Errand& e) {
-    return e.target == target && e.other == witness && e.until >= loop_->Now();
+void LinkProber::OnIndirectAck(PeerId proxy, PeerId target) {
+  const size_t answered = std::erase_if(requested_, [&](const PingRequest& e) {
+    return e.target == target && e.other == proxy && e.until >= loop_->Now();
   });
-  // An answer that nobody asked for says nothing: a witness may not vouch for
-  // whom it likes.
-  if (answered > 0) on_answer_(target);
+  // An answer that nobody asked for says nothing: a proxy may not vouch for
+  // any peer that it likes.
+  if (answered > 0) on_indirect_ack_(target);
 }
 
 void LinkProber::AskRound(PeerId peer, uint64_t generation, uint64_t epoch) {
@@ -172,11 +171,11 @@ void LinkProber::OnFrame(PeerId peer, const Frame& frame) {
                       .number = head->number,
                       .transit = frame.transit});
       return;
-    case Kind::kAsk:
-      OnAsk(peer, PeerId{head->number});
+    case Kind::kPingRequest:
+      OnPingRequest(peer, PeerId{head->number});
       return;
-    case Kind::kAnswer:
-      OnAnswer(peer, PeerId{head->number});
+    case Kind::kIndirectAck:
+      OnIndirectAck(peer, PeerId{head->number});
       return;
     case Kind::kAskRound:
       if (const uint64_t round =
@@ -192,7 +191,7 @@ void LinkProber::OnFrame(PeerId peer, const Frame& frame) {
     case Kind::kPong:
       // A pong answers whoever asked about this peer, whichever ping it belongs
       // to.
-      AnswerAskers(peer);
+      SendIndirectAcks(peer);
       [[fallthrough]];
     case Kind::kLoaded:
       if (done_ && peer == peer_ && head->number == number_) OnAnswer(*head);
@@ -200,7 +199,7 @@ void LinkProber::OnFrame(PeerId peer, const Frame& frame) {
 }
 
 void LinkProber::OnAnswer(const Head& head) {
-  // An honest answer has the kind of its question; another one is no
+  // An honest answer has the kind of its request; another one is no
   // measurement.
   if ((head.kind == Kind::kLoaded) != (answered_ >= kPings)) return;
   if (head.kind == Kind::kPong) {

@@ -1,7 +1,7 @@
-// Asks for a sign of life of another peer, straight or through a third one, or
-// for the round that it trains, and measures how far and how wide the way to it
-// is, measured while both train: small frames there and back, then large ones
-// whose receiver says how fast they came.
+// Requests between peers beside training: pings, direct or through a third
+// peer; the round that a peer trains; and a link's round-trip time and
+// throughput, by small frames there and back and then large ones whose rate the
+// receiver reports.
 //
 // Knows nothing of connections, channels or of why somebody wants to know.
 
@@ -34,9 +34,9 @@ class LinkProber {
   static constexpr absl::Duration kLimit = absl::Seconds(20);
   // Of a load: several chunks, as the first one's time is not counted.
   static constexpr size_t kLoadBytes = size_t{2} << 20;
-  static constexpr absl::Duration kErrandLimit = absl::Seconds(4);
+  static constexpr absl::Duration kPingRequestTimeout = absl::Seconds(4);
   // More than this many of others at once are not begun.
-  static constexpr size_t kMostErrands = 64;
+  static constexpr size_t kMaxPingRequests = 64;
 
   // `loop` outlives it.
   LinkProber(EventLoop* loop, Send send);
@@ -45,11 +45,11 @@ class LinkProber {
 
   // Asks for an answer, which counts as heard wherever frames are.
   void Ping(PeerId peer);
-  // Asks `witness` to ping `target`.  `on_answer` hears of its answer, if one
-  // comes within kErrandLimit.
-  void Ask(PeerId witness, PeerId target);
-  void SetOnAnswer(std::function<void(PeerId target)> on_answer) {
-    on_answer_ = std::move(on_answer);
+  // Asks `proxy` to ping `target`.  `on_ack` hears of its answer, if one
+  // comes within kPingRequestTimeout.
+  void RequestPing(PeerId proxy, PeerId target);
+  void SetOnIndirectAck(std::function<void(PeerId target)> on_ack) {
+    on_indirect_ack_ = std::move(on_ack);
   }
   // Asks `peer` for the round that it trains.  It answers only if it trains by
   // the view (generation, epoch), and that view has this peer.
@@ -79,20 +79,20 @@ class LinkProber {
     kPong,
     kLoad,
     kLoaded,
-    kAsk,
-    kAnswer,
+    kPingRequest,
+    kIndirectAck,
     kAskRound,
     kRound,
   };
   struct Head {
     Kind kind = Kind::kPing;
-    // Of kAsk and kAnswer the target; of kAskRound the view's epoch, with its
-    // generation in transit.bytes; of kRound the round.
+    // Of kPingRequest and kIndirectAck the target; of kAskRound the view's
+    // epoch, with its generation in transit.bytes; of kRound the round.
     uint64_t number = 0;
     Transit transit = {};  // of kLoaded: how the load came in
   };
-  // A question whether `target` answers, asked by `other` or of `other`.
-  struct Errand {
+  // A request to ping `target`, which `other` has sent or is sent.
+  struct PingRequest {
     PeerId target;
     PeerId other;
     absl::Time until;
@@ -102,24 +102,25 @@ class LinkProber {
 
   // False if there is no connection.
   bool SendHead(PeerId peer, const Head& head);
-  void OnAsk(PeerId asker, PeerId target);
-  void OnAnswer(PeerId witness, PeerId target);
-  void AnswerAskers(PeerId target);
-  // Adds an errand, or begins its time anew.
-  void Remember(std::vector<Errand>& errands, PeerId target, PeerId other);
+  void OnPingRequest(PeerId asker, PeerId target);
+  void OnIndirectAck(PeerId proxy, PeerId target);
+  void SendIndirectAcks(PeerId target);
+  // Adds a request, or begins its time anew.
+  void AddOrRenew(std::vector<PingRequest>& requests, PeerId target,
+                  PeerId other);
   void SendNext();
   void OnAnswer(const Head& head);
   void End();
 
   EventLoop* const loop_;
   const Send send_;
-  std::function<void(PeerId)> on_answer_ = [](PeerId) {};
+  std::function<void(PeerId)> on_indirect_ack_ = [](PeerId) {};
   std::function<void(PeerId, uint64_t)> on_round_ = [](PeerId, uint64_t) {};
   std::function<uint64_t(PeerId, uint64_t, uint64_t)> round_of_ =
       [](PeerId, uint64_t, uint64_t) { return uint64_t{0}; };
   std::set<PeerId> asked_rounds_;
-  std::vector<Errand> asked_;     // of others
-  std::vector<Errand> promised_;  // to others
+  std::vector<PingRequest> requested_;  // of others
+  std::vector<PingRequest> relayed_;    // for others
   // The measurement under way.
   PeerId peer_{0};
   Done done_;

@@ -48,9 +48,9 @@ void Neighborhood::PreparePacing() {
 
 void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
                         bool finite) {
-  // Emissions are frequent enough for the minute of an edge at rest, so it
+  // Emissions are frequent enough for the minute of an inactive edge, so it
   // needs no timer.
-  edges_.ForgetRested();
+  edges_.PruneInactive();
   // Deadlines of all edges are compared before any edge is asked for its own.
   PreparePacing();
   const ExchangeId passed = MakeExchangeId(RoundOf(id) + 1);
@@ -62,7 +62,7 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
         [peer = peer](const RowEntry& r) { return r.peer == peer; });
     // An edge that was given up and is to come back begins at a later round.
     if (id < entry.edge->decided()) continue;
-    // All phases at once: a peer that takes this one for a partner, by a view
+    // All phases at once: a peer that takes this one for a neighbour, by a view
     // that only one of them has, would wait for the second phase while this
     // peer waits, round about, for it.
     if (it == row.end()) {
@@ -128,7 +128,7 @@ bool Neighborhood::Waits(const Edges::Entry& entry) {
   // end is sure to answer, a newcomer's only once both ends know each other's
   // epoch, and one that the newest view has no use for only while it is
   // connected.
-  return !entry.resting && entry.edge->ExpectsAnswer() &&
+  return !entry.inactive && entry.edge->ExpectsAnswer() &&
          (!entry.newcomer || entry.edge->acquainted()) &&
          (!entry.passing || entry.edge->state().ready);
 }
@@ -161,13 +161,14 @@ bool Neighborhood::Arrived(std::span<const RowEntry> row, ExchangeId id,
     const Edges::Entry* entry = edges_.Find(r.peer);
     if (entry == nullptr || entry->edge->heard() > id) continue;
     any = any ||
-          (!entry->resting && (!entry->newcomer || entry->edge->acquainted()));
+          (!entry->inactive && (!entry->newcomer || entry->edge->acquainted()));
     waiting = waiting || HoldsUp(*entry, id);
   }
   if (waiting) return false;
   // Nobody of this row is waited for.  If no neighbour at all has reached the
   // round, this peer would run ahead: it stays until the first deadline.
-  return !any || !Alone(id) || loop_->Now() >= FirstDeadline(row, id, round);
+  return !any || !NoneHeard(id) ||
+         loop_->Now() >= FirstDeadline(row, id, round);
 }
 
 absl::Time Neighborhood::NextDeadline(std::span<const RowEntry> row,
@@ -195,7 +196,7 @@ absl::Time Neighborhood::FirstDeadline(std::span<const RowEntry> row,
   return first;
 }
 
-bool Neighborhood::Alone(ExchangeId id) const {
+bool Neighborhood::NoneHeard(ExchangeId id) const {
   return std::all_of(edges_.entries().begin(), edges_.entries().end(),
                      [id](const auto& e) {
                        const Edges::Entry& entry = e.second;
@@ -208,7 +209,7 @@ bool Neighborhood::Acquainted(std::span<const RowEntry> row) const {
   bool any = false, met = false, all = true;
   for (const RowEntry& r : row) {
     const Edges::Entry* entry = edges_.Find(r.peer);
-    if (entry == nullptr || entry->resting) continue;
+    if (entry == nullptr || entry->inactive) continue;
     // The other end may have dropped its edge and never say hello again.
     if (entry->passing && !entry->edge->state().ready) continue;
     any = true;
@@ -227,12 +228,12 @@ bool Neighborhood::Acquainted(std::span<const RowEntry> row) const {
   return !any || (all && met);
 }
 
-RoundsSeen Neighborhood::LookAround() const {
+RoundsSeen Neighborhood::ObservedRounds() const {
   RoundsSeen seen;
   for (const auto& [peer, entry] : edges_.entries()) {
     const uint64_t round = RoundOf(entry.edge->heard());
     // A peer at its end has passed all rounds: its frontier is no round.
-    if (entry.resting || !entry.edge->acquainted() || round >= kMaxRound) {
+    if (entry.inactive || !entry.edge->acquainted() || round >= kMaxRound) {
       continue;
     }
     const auto idle =
@@ -267,7 +268,7 @@ std::vector<PeerId> Neighborhood::Missing(std::span<const RowEntry> row,
   std::vector<PeerId> missing;
   for (const RowEntry& r : row) {
     const Edges::Entry* entry = edges_.Find(r.peer);
-    if (entry == nullptr || entry->resting || entry->edge->heard() > id) {
+    if (entry == nullptr || entry->inactive || entry->edge->heard() > id) {
       continue;
     }
     missing.push_back(r.peer);
@@ -275,12 +276,12 @@ std::vector<PeerId> Neighborhood::Missing(std::span<const RowEntry> row,
   return missing;
 }
 
-bool Neighborhood::Serves(PeerId peer) const {
+bool Neighborhood::HasActiveEdge(PeerId peer) const {
   const Edges::Entry* const entry = edges_.Find(peer);
-  return entry != nullptr && !entry->resting;
+  return entry != nullptr && !entry->inactive;
 }
 
-bool Neighborhood::Over(PeerId peer) const {
+bool Neighborhood::EdgeDone(PeerId peer) const {
   const Edges::Entry* const entry = edges_.Find(peer);
   return entry == nullptr || (entry->edge->settled() &&
                               (Edges::Begun(*entry) || edges_.Connected(peer)));
@@ -295,7 +296,7 @@ std::set<PeerId> Neighborhood::Peers() const {
 std::set<PeerId> Neighborhood::Watched() const {
   std::set<PeerId> peers;
   for (const auto& [peer, entry] : edges_.entries()) {
-    if (!entry.resting && !edges_.MayBeUnknown(entry)) peers.insert(peer);
+    if (!entry.inactive && !edges_.MayBeUnknown(entry)) peers.insert(peer);
   }
   return peers;
 }

@@ -62,32 +62,32 @@ class Neighborhood {
   // emitted and completed.
   void SetDecisions(Decisions* decisions);
 
-  // Keeps an edge; one that is there stays as it is, rests no longer, and gets
+  // Keeps an edge; one that is there stays as it is, is active again, and gets
   // the address.  kInvalidArgument if `saved` does not fit.
   absl::Status Add(NewEdge edge) { return edges_.Add(std::move(edge)); }
   bool Has(PeerId peer) const { return edges_.Find(peer) != nullptr; }
-  bool Serves(PeerId peer) const;  // has an edge that does not rest
+  bool HasActiveEdge(PeerId peer) const;
   // No edge is left, or nothing is under way on it and its other end is there:
   // it has decided the first exchange, or is connected.
-  bool Over(PeerId peer) const;
+  bool EdgeDone(PeerId peer) const;
   std::set<PeerId> Peers() const;  // of all edges
-  // Peers whose silence counts: of all edges but those that rest, or that the
-  // other end may not know yet.
+  // Peers whose silence counts: of all edges but inactive ones, or those that
+  // the other end may not know yet.
   std::set<PeerId> Watched() const;
   // Gives the edge up at once, with what is under way on it: the peer is gone.
   void Drop(PeerId peer) { edges_.Drop(peer); }
   // The peers that the newest view that is known has this one mix with.  The
   // others may have given their edges up and are waited for only while they are
   // connected.
-  void SetPartners(const std::set<PeerId>& partners) {
-    edges_.SetPartners(partners);
+  void SetNeighbors(const std::set<PeerId>& neighbors) {
+    edges_.SetNeighbors(neighbors);
   }
   // Gives all edges up; those to come are of another incarnation.
   void BeginIncarnation() { edges_.BeginIncarnation(); }
   // The edge is in no row from `id` on.  It is waited for no longer, completes
   // what is under way, and is forgotten some time after.  `gone`: for good.
-  void Rest(PeerId peer, ExchangeId id, bool gone) {
-    edges_.Rest(peer, id, gone);
+  void Deactivate(PeerId peer, ExchangeId id, bool gone) {
+    edges_.Deactivate(peer, id, gone);
   }
 
   // From here on, on all edges: h, and the step size that would be stable if
@@ -117,11 +117,11 @@ class Neighborhood {
   // takes.
   void UpdateOverdue(std::span<const RowEntry> row, ExchangeId id,
                      absl::Duration round);
-  // True if every edge of `row` that is waited for has heard exchange `id`.
-  // One on which nothing of this end is outstanding is not: the other end may
-  // have begun anew beyond it.  An overdue edge is not waited for until it is
-  // in time, but a peer that hears nobody in its round waits out the first
-  // deadline: it would run far ahead of the others.
+  // True if no edge of `row` holds the round up: each has heard `id`, is
+  // overdue, or is not waited for, as one on which nothing of this end is
+  // outstanding (its other end may be a new incarnation beyond `id`).  A peer
+  // that has heard no neighbour in the round waits for the first deadline all
+  // the same, or it would run far ahead.
   bool Arrived(std::span<const RowEntry> row, ExchangeId id,
                absl::Duration round) const;
   // Returns the time at which Arrived() may change by itself, after an
@@ -132,9 +132,9 @@ class Neighborhood {
   // whose other end may not have made its own.
   bool Acquainted(std::span<const RowEntry> row) const;
   // No neighbour has been heard to decide exchange `id`.
-  bool Alone(ExchangeId id) const;
+  bool NoneHeard(ExchangeId id) const;
   // Its `heard` and `waiting`; without neighbours that have ended.
-  RoundsSeen LookAround() const;
+  RoundsSeen ObservedRounds() const;
   // Returns the peers of `row` that have not answered exchange `id`.
   std::vector<PeerId> Missing(std::span<const RowEntry> row,
                               ExchangeId id) const;
@@ -151,9 +151,9 @@ class Neighborhood {
   // Sealed records by neighbour; unsealed ones are left out, and those of
   // earlier cuts are dropped.
   SavedEdges TakeRecords(ExchangeId cut) { return edges_.TakeRecords(cut); }
-  // Nothing of this peer is outstanding, nothing waits here; `resting`: on
-  // edges that rest, too, which their other ends may have given up.
-  bool Settled(bool resting = true) const { return edges_.Settled(resting); }
+  // Nothing of this peer is outstanding, nothing waits here; `inactive`: on
+  // inactive edges, too, which their other ends may have given up.
+  bool Settled(bool inactive = true) const { return edges_.Settled(inactive); }
   // Every edge that is not settled has a connection, to hear what is missing.
   // `cut` is the last one.
   bool MaySettle(ExchangeId cut) const { return edges_.MaySettle(cut); }

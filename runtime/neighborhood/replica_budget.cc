@@ -13,10 +13,10 @@ constexpr uint64_t kVectorsPerEdge = 2;
 
 // Returns the most edges that a peer may come to use.
 int MaxDegree(const MixingSchedule& schedule) {
-  if (DrawnAnew(schedule)) return schedule.size() - 1;
+  if (IsRandomized(schedule)) return schedule.size() - 1;
   size_t most = 0;
   for (int rank = 0; rank < schedule.size(); ++rank) {
-    most = std::max(most, PartnersOf(schedule, rank).size());
+    most = std::max(most, NeighborsOf(schedule, rank).size());
   }
   return static_cast<int>(most);
 }

@@ -51,7 +51,8 @@ std::optional<uint64_t> RoundChooser::Steady(uint64_t next, int overlap,
       next + static_cast<uint64_t>(std::max(1, overlap)) + seen.idle;
   uint64_t furthest = seen.heard.back();
   if (furthest <= next + MostApart(overlap, seen)) {
-    furthest = seen.fixed && !seen.missing.empty() ? seen.missing.back() : 0;
+    furthest =
+        seen.static_graph && !seen.missing.empty() ? seen.missing.back() : 0;
     if (furthest + 1 < in_step) {
       leads_.clear();
       return std::nullopt;
@@ -96,10 +97,10 @@ uint64_t RoundChooser::Next(uint64_t round, int overlap,
   const uint64_t then = answered_[0] ? answered_[0]->round : round;
   const uint64_t since = round - std::min(round, then);
   const uint64_t believed = Believed(round, overlap, since, seen);
-  // With fixed neighbours most of them have to be there.  With random partners
-  // a peer has few at a time, and two witnesses do.
+  // With fixed neighbours most of them have to be there.  With random
+  // neighbours a peer has few at a time, and two witnesses do.
   uint64_t target = seen.heard[seen.heard.size() / 2];
-  if (!seen.fixed && seen.heard.size() >= 2) {
+  if (!seen.static_graph && seen.heard.size() >= 2) {
     target = seen.heard[seen.heard.size() - 2];
   }
   const auto steady = Steady(next, overlap, seen);

@@ -27,7 +27,7 @@ struct RoundsSeen {
   // Rounds that this peer has not decided and payloads have come for, one entry
   // a neighbour, ascending.
   std::vector<uint64_t> waiting = {};
-  bool fixed = true;  // the same neighbours every round
+  bool static_graph = true;  // the same neighbours every round
   // The most rounds in a row that have no exchange, in which nobody waits.
   uint64_t idle = 0;
   bool pair = false;  // the fleet is of two: nobody else can tell
@@ -45,13 +45,16 @@ class RoundChooser {
   // After `round`: round + 1, or one that others have got to, if it is more
   // than overlap + 2 + idle ahead of that.
   //
-  // It is where most neighbours are (the median; with random partners the
-  // second largest), where two peers of the fleet are and a neighbour is seen
-  // to be, or one round beyond the furthest neighbour if it has been equally
-  // far ahead for 16 rounds: it goes at this peer's speed, neither runs away
-  // nor waits, and finds this peer there.  On the way, it is where payloads of
-  // most neighbours wait: an end without room for another payload mixes nothing
-  // with a peer that passes its payloads over each time.
+  // Targets of such a jump:
+  // (a) the round of most neighbours: the median, or the second largest with
+  //     random neighbours;
+  // (b) a round that two peers of the fleet have reached and one neighbour is
+  //     seen at;
+  // (c) one beyond the furthest neighbour, if its lead has been constant for 16
+  //     rounds: it neither runs away nor waits, and finds this peer there.
+  // On the way it stops where payloads of most neighbours wait: an end without
+  // room for another payload mixes nothing with a peer that passes its payloads
+  // over each time.
   //
   // Nearer, the furthest counts of those whose payloads this peer misses, even
   // if only a part of a round lies between: no peer waits for one that is

@@ -27,16 +27,16 @@ absl::Status CheckView(const View& view, const PeerSpec& spec, bool first) {
         absl::StrCat("peer ", spec.self.value, " is not in view ", view.epoch,
                      " of run '", view.run_id, "'"));
   }
-  // Clipping protects against liars only among enough honest partners.  A peer
-  // that trains is not stopped by a fleet that shrinks.
-  if (!first || spec.min_partners == 0) return absl::OkStatus();
+  // Clipping protects against liars only among enough honest neighbours.  A
+  // peer that trains is not stopped by a fleet that shrinks.
+  if (!first || spec.min_degree == 0) return absl::OkStatus();
   GOSSAMER_ASSIGN_OR_RETURN(const auto schedule, view.MakeSchedule());
-  const int partners = FewestPartners(*schedule);
-  if (partners >= spec.min_partners) return absl::OkStatus();
+  const int degree = MinDegree(*schedule);
+  if (degree >= spec.min_degree) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "view ", view.epoch, " has graph ", view.schedule.graph,
-      ", where some mix with ", partners, " others; mixing.clip_radius needs ",
-      spec.min_partners, ": give the topology service the same configuration"));
+      ", where some mix with ", degree, " others; mixing.clip_radius needs ",
+      spec.min_degree, ": give the topology service the same configuration"));
 }
 
 AdoptedView::AdoptedView(const PeerSpec& spec, Parts parts)
@@ -84,14 +84,15 @@ absl::Status AdoptedView::Adopt(const SavedEdges& saved) {
 }
 
 void AdoptedView::ReportOverlap(int before) {
-  const Reporter& tempo = *parts_.reporter;
+  const Reporter& reporter = *parts_.reporter;
   parts_.reporter->Report(
       "overlap",
       absl::StrFormat("overlap_steps %d from round %d (was %d); measured "
                       "here: a round without waiting %.1f ms, an exchange "
                       "%.1f ms",
                       overlap_, parts_.state->round(), before,
-                      1e3 * tempo.median_busy(), 1e3 * tempo.long_exchange()));
+                      1e3 * reporter.median_busy(),
+                      1e3 * reporter.long_exchange()));
 }
 
 absl::Status AdoptedView::AdoptOverlap(int overlap) {
@@ -104,12 +105,12 @@ absl::Status AdoptedView::AdoptOverlap(int overlap) {
     parts_.decisions->NoteOverlap(parts_.state->round(), overlap_);
     ReportOverlap(before);
   }
-  // The service chooses h by the tempo of rounds in this view; rounds of
+  // The service chooses h by the timing of rounds in this view; rounds of
   // another overlap would mislead it.
-  parts_.reporter->ForgetTempo();
+  parts_.reporter->ResetRoundTiming();
   GOSSAMER_ASSIGN_OR_RETURN(gamma_, StepSize());
   if (spec_.chebyshev) {
-    if (!schedule_->fixed()) {
+    if (!schedule_->is_static()) {
       // The weights follow from the eigenvalues of one matrix.
       return absl::InvalidArgumentError(
           "mixing.chebyshev needs the same graph every round");

@@ -27,7 +27,7 @@
 namespace gossamer {
 
 // kFailedPrecondition if this peer is not in the view, or if some would mix
-// with fewer than PeerSpec::min_partners, which is asked of a first view alone:
+// with fewer than PeerSpec::min_degree, which is asked of a first view alone:
 // a peer that trains goes on.
 absl::Status CheckView(const View& view, const PeerSpec& spec, bool first);
 
@@ -54,7 +54,7 @@ class AdoptedView {
   // Takes up the newest view that is known, if it has begun by this round.
   absl::Status Adopt(const SavedEdges& saved = {});
   // The incarnation that the view was of is over.
-  void Forget() { view_ = std::make_shared<const View>(); }
+  void Reset() { view_ = std::make_shared<const View>(); }
 
   // h from here on: as the view says, or a replay.
   absl::Status AdoptOverlap(int overlap);

@@ -201,7 +201,7 @@ std::string AllReducer::Awaited() const {
 }
 
 void AllReducer::Finish(double seconds) {
-  if (fabric_ != nullptr) fabric_->LendQueue();
+  if (fabric_ != nullptr) fabric_->ReleaseQueue();
   if (seconds_.empty() || operation_ >= first_ + trial_operations()) return;
   // The last operation's own time cannot travel any more: it only carries the
   // times of those before.

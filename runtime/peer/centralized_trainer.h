@@ -53,7 +53,7 @@ class CentralizedTrainer final : public Trainer {
   CentralizedTrainer(const PeerSpec& spec, Parts parts);
 
   absl::Status OnView(bool first, const SavedEdges& saved) override;
-  void Forget() override {}
+  void Reset() override {}
   Task<absl::Status> Round() override;
   uint64_t NextRound() override { return parts_.state->round() + 1; }
   bool Abandoned() const override {

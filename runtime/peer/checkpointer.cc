@@ -244,7 +244,7 @@ bool Checkpointer::Take() {
   absl::StatusOr<Checkpoint> state = TakeCheckpoint(
       OwnId(), [this](StateVisitor& v) { state_->VisitState(v); },
       std::exchange(spare_, Checkpoint()),
-      {.prefix = TrainingState::kResting,
+      {.prefix = TrainingState::kStableDuringGradient,
        .copy = state_->queue().on_host() ? &taken->rest : nullptr});
   // The values of a device that has failed are zeros.
   if (const absl::Status device = state_->queue().status(); !device.ok()) {

@@ -1,10 +1,9 @@
-// The state that members keep in common beside x, as corrections change it:
-// duals, whose sum is zero, and tracked gradients, whose sum is that of the
-// gradients.
+// State that corrections change along with x: duals, whose sum over peers is
+// zero, and tracked gradients, whose sum is that of the gradients.
 //
-// Both ends of an edge have been given opposite parts of it, and what one loses
-// with an incarnation the other must take back: else the sum of what is left
-// pulls the solution away for ever.  Knows nothing of views or rounds.
+// The two ends of an edge add opposite amounts.  When one end loses its part
+// with an incarnation, the other takes its own back, or the remaining sum
+// biases the solution.  Knows nothing of views or rounds.
 
 #ifndef GOSSAMER_RUNTIME_PEER_COMMON_STATE_H_
 #define GOSSAMER_RUNTIME_PEER_COMMON_STATE_H_

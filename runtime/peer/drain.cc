@@ -12,7 +12,7 @@ namespace {
 
 // Frames wake the waiter.  The clock is needed for limits, and for answers that
 // waited for room in a full queue (FlushAll).
-constexpr absl::Duration kSettleLook = absl::Milliseconds(20);
+constexpr absl::Duration kSettlePollInterval = absl::Milliseconds(20);
 
 }  // namespace
 
@@ -36,7 +36,7 @@ Task<bool> Drain::Run() {
         return settled || now - connected >= limit;
       },
       parts_.loop->Now() + spec_.liveness_limit,
-      [this] { return parts_.loop->Now() + kSettleLook; });
+      [this] { return parts_.loop->Now() + kSettlePollInterval; });
   if (!settled) {
     // Exchanges with both payloads are applied all the same: their other ends
     // have applied them, or will.
@@ -61,7 +61,7 @@ bool Drain::Settled() {
     }
   }
   neighborhood.FlushAll();
-  // A peer that leaves resumes with nobody, and those that rest owe it no word
+  // A peer that leaves resumes with nobody, and inactive edges owe it no word
   // of rounds that it has nothing in.
   return SeededBug("leave-early") ||
          (neighborhood.Settled() &&
@@ -82,9 +82,9 @@ bool Drain::MaySettle() const {
 }
 
 void Drain::ReportUnsettled(bool settled) {
-  // An edge at rest may have been forgotten at its other end, so silence there
+  // An inactive edge may have been forgotten at its other end, so silence there
   // is no news.
-  if (!settled && !parts_.neighborhood->Settled(/*resting=*/false)) {
+  if (!settled && !parts_.neighborhood->Settled(/*inactive=*/false)) {
     parts_.reporter->Report("not_settled",
                             "a neighbour did not answer at the end of the run");
   }

@@ -68,40 +68,40 @@ void Evaluation::Begin(bool last) {
         times);
     return;
   }
-  const auto look = std::make_shared<Look>();
-  look->round = state_->round();
+  const auto job = std::make_shared<Job>();
+  job->round = state_->round();
   const HostCopy<float> generator(state_->queue(), state_->generator());
   // The values of a device that has failed are zeros.
   if (!state_->queue().status().ok()) return;
-  look->generator.assign(generator.span().begin(), generator.span().end());
+  job->generator.assign(generator.span().begin(), generator.span().end());
   ++waiting_;
   engine_->Run(
-      [evaluator = evaluator_, look, folder = spec_.samples_folder,
+      [evaluator = evaluator_, job, folder = spec_.samples_folder,
        seed = spec_.seed] {
         // The same latents every time, so that scores and pictures compare.
         const RngKey key = RngKey(seed).Fold("evaluation");
-        look->score = evaluator->Score(look->generator, key);
+        job->score = evaluator->Score(job->generator, key);
         if (folder.empty()) return;
-        look->drawn = evaluator->WriteSamples(
-            look->generator, key,
-            absl::StrCat(folder, "/round-", look->round, ".png"));
+        job->drawn = evaluator->WriteSamples(
+            job->generator, key,
+            absl::StrCat(folder, "/round-", job->round, ".png"));
       },
-      [this, alive = std::weak_ptr<bool>(alive_), look] {
-        if (!alive.expired()) End(*look);
+      [this, alive = std::weak_ptr<bool>(alive_), job] {
+        if (!alive.expired()) End(*job);
       });
 }
 
-void Evaluation::End(const Look& look) {
+void Evaluation::End(const Job& job) {
   --waiting_;
-  if (look.score.ok()) {
-    came_.push_back({look.round, *look.score});
+  if (job.score.ok()) {
+    came_.push_back({job.round, *job.score});
   } else {
     // Training does not depend on a score or a picture: a failure is reported.
     reporter_->Report("score_failed",
-                      std::string(look.score.status().message()));
+                      std::string(job.score.status().message()));
   }
-  if (!look.drawn.ok() && !absl::IsUnimplemented(look.drawn)) {
-    reporter_->Report("samples_failed", std::string(look.drawn.message()));
+  if (!job.drawn.ok() && !absl::IsUnimplemented(job.drawn)) {
+    reporter_->Report("samples_failed", std::string(job.drawn.message()));
   }
   // It may resume the round loop, so it comes last.
   if (waiting_ == 0 && !over_.ready()) over_.Set(true);

@@ -42,7 +42,7 @@ class Evaluation {
 
  private:
   // The score and the picture of one generator.
-  struct Look {
+  struct Job {
     uint64_t round = 0;
     std::vector<float> generator;
     absl::StatusOr<double> score = 0.0;
@@ -54,7 +54,7 @@ class Evaluation {
   // Set once no generator waits for its score.
   Pending<bool> AllOver();
   void Begin(bool last);
-  void End(const Look& look);
+  void End(const Job& job);
 
   const PeerSpec& spec_;
   ComputeEngine* const engine_;

@@ -21,8 +21,8 @@ constexpr absl::Duration kAwaitedLimit = absl::Milliseconds(500);
 // peer's last payloads: leaving before they are complete there would move the
 // mean.
 constexpr absl::Duration kDrainLimit = absl::Seconds(10);
-// The time between two looks at a device: a snapshot takes some of them.
-constexpr absl::Duration kDeviceLook = absl::Microseconds(50);
+// The time between two polls of a device: a snapshot takes some of them.
+constexpr absl::Duration kDevicePollInterval = absl::Microseconds(50);
 
 }  // namespace
 
@@ -60,7 +60,8 @@ absl::Status GossipTrainer::OnView(bool first, const SavedEdges& saved) {
   if (!parts_.decisions->replays()) parts_.watch->Start();
   // Nobody can wait for a peer that no view has named before.
   return first && !parts_.membership->first_named()
-             ? parts_.edges->SayHello(view, parts_.membership->by_last_view())
+             ? parts_.edges->AnnounceEpoch(view,
+                                           parts_.membership->by_last_view())
              : absl::OkStatus();
 }
 
@@ -79,8 +80,8 @@ Task<absl::Status> GossipTrainer::Round() {
   Task<absl::Status> due = CompleteDue(round);
   GOSSAMER_CO_RETURN_IF_ERROR(co_await due.result());
   // The row is kept: a later view may change the rows of later rounds, but this
-  // exchange is due with the partners that it was emitted to.  A reference into
-  // a map stays valid while other rounds are erased.
+  // exchange is due with the neighbours that it was emitted to.  A reference
+  // into a map stays valid while other rounds are erased.
   const Row& row = rows_[round] = parts_.views->RowOf(round);
   Task<bool> met = AwaitNeighbours(row, MakeExchangeId(round));
   co_await met.result();
@@ -164,7 +165,7 @@ Task<absl::Status> GossipTrainer::Emit(std::span<const RowEntry> row,
   GOSSAMER_CO_RETURN_IF_ERROR(co_await room.result());
   const bool on_host = parts_.state->queue().on_host();
   if (!on_host) {
-    parts_.state->Look();
+    parts_.state->BeginValidityCheck();
     Task<absl::Status> looked = DeviceDone();
     GOSSAMER_CO_RETURN_IF_ERROR(co_await looked.result());
   }
@@ -184,7 +185,7 @@ Task<absl::Status> GossipTrainer::DeviceDone() {
   const bool done = co_await parts_.waiter->Until(
       [&mark] { return mark.done(); },
       parts_.loop->Now() + spec_.liveness_limit,
-      [this] { return parts_.loop->Now() + kDeviceLook; });
+      [this] { return parts_.loop->Now() + kDevicePollInterval; });
   if (done) co_return parts_.state->queue().status();
   co_return absl::DeadlineExceededError(absl::StrCat(
       "round ", parts_.state->round(), ": the device has not finished in ",
@@ -261,7 +262,7 @@ Task<bool> GossipTrainer::AwaitNeighbours(std::span<const RowEntry> row,
       [&] {
         // This is asked again at each wake-up: the time begins when the first
         // neighbour is seen in this round.
-        if (!patient && !neighborhood_.Alone(id)) {
+        if (!patient && !neighborhood_.NoneHeard(id)) {
           awaited = std::min(awaited, parts_.loop->Now() + kAwaitedLimit);
         }
         return neighborhood_.Acquainted(row) ||
@@ -325,8 +326,8 @@ uint64_t GossipTrainer::NextRound() {
   const bool stops = stop.round != 0 && round + 1 <= stop.round;
   // The chooser knows neither views nor the service: all that it judges by is
   // in `seen`.
-  RoundsSeen seen = neighborhood_.LookAround();
-  seen.fixed = parts_.views->schedule().fixed();
+  RoundsSeen seen = neighborhood_.ObservedRounds();
+  seen.static_graph = parts_.views->schedule().is_static();
   seen.pair = parts_.views->view().members.size() <= 2;
   seen.fleet = m.fleet_round();
   seen.second = m.second_round();

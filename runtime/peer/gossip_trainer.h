@@ -59,7 +59,7 @@ class GossipTrainer final : public Trainer {
   GossipTrainer(const PeerSpec& spec, Parts parts);
 
   absl::Status OnView(bool first, const SavedEdges& saved) override;
-  void Forget() override { rows_.clear(); }
+  void Reset() override { rows_.clear(); }
   void OnAnswer() override;
   Task<absl::Status> Round() override;
   uint64_t NextRound() override;

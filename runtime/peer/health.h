@@ -23,12 +23,12 @@ class Health {
   Health(const PeerSpec& spec, const TrainingState* state)
       : spec_(spec), state_(state) {}
 
-  // Looks at the parameters.
+  // Checks the parameters.
   bool Check();
-  // The result of the last look.
+  // The result of the last check.
   bool sound() const { return sound_; }
   // They were not sound when another peer asked for them, and nobody has
-  // looked at them since.
+  // checked them since.
   bool asked_in_vain() const { return asked_in_vain_; }
   void NoDonorFound();
 

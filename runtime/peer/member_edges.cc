@@ -24,16 +24,16 @@ std::string ReplicalessOf(const Codec& codec) {
   return absl::StrCat("diff-int8:fragments=", codec.parts());
 }
 
-// Rounds from the making of an edge to its first exchange, where partners
+// Rounds from the making of an edge to its first exchange, where neighbours
 // change with the rounds: a connection takes some round trips.  The end that
-// dials is later by kPatience, so that the other one, which may be rounds
+// dials is later by kDialerDelay, so that the other one, which may be rounds
 // behind, knows the edge by then.
-constexpr uint64_t kAhead = 16, kPatience = 4;
-// Rounds that a peer looks ahead.  An edge with a meeting in them is not
+constexpr uint64_t kAhead = 16, kDialerDelay = 4;
+// Rounds that a peer looks ahead.  An edge with a shared round in them is not
 // forgotten: the other end, rounds ahead, may rely on it already.
 constexpr uint64_t kHorizon = 2 * kAhead;
-// Rounds for which an edge waits after its last exchange before it rests:
-// exchanges are under way for kMaxOverlap of them.
+// Rounds for which an edge waits after its last exchange before it becomes
+// inactive: exchanges are under way for kMaxOverlap of them.
 constexpr uint64_t kBehind = kMaxOverlap + 4;
 
 // The most rounds that a peer looks back where it learns late of a view or has
@@ -41,13 +41,13 @@ constexpr uint64_t kBehind = kMaxOverlap + 4;
 constexpr uint64_t kMostLate = 256;
 
 // Members that may be in a row of `self` from this round on.
-std::set<PeerId> PartnersIn(const View& view, const MixingSchedule& schedule,
-                            PeerId self) {
-  std::set<PeerId> partners;
-  for (const int rank : PartnersOf(schedule, *view.RankOf(self))) {
-    partners.insert(view.members[static_cast<size_t>(rank)].id);
+std::set<PeerId> NeighborsIn(const View& view, const MixingSchedule& schedule,
+                             PeerId self) {
+  std::set<PeerId> neighbors;
+  for (const int rank : NeighborsOf(schedule, *view.RankOf(self))) {
+    neighbors.insert(view.members[static_cast<size_t>(rank)].id);
   }
-  return partners;
+  return neighbors;
 }
 
 // Whether edges may be forgotten and made again: replicas have a codec that
@@ -74,7 +74,7 @@ std::optional<std::string> AddressOf(const View& view, PeerId peer) {
 MemberEdges::MemberEdges(const PeerSpec& spec, Parts parts)
     : spec_(spec),
       parts_(std::move(parts)),
-      most_partners_(LoseNothing(parts_) ? spec.most_partners : kMaxPeers) {}
+      most_neighbors_(LoseNothing(parts_) ? spec.most_neighbors : kMaxPeers) {}
 
 void MemberEdges::OnView(const Membership& membership) {
   if (!membership.view().NewerThan(*known_)) return;
@@ -102,7 +102,7 @@ void MemberEdges::DropMembers(const View& newest) {
     // can be repeated.
     parts_.decisions->NoteMembers(parts_.state->round());
     parts_.neighborhood->Drop(peer);
-    meetings_.erase(peer);
+    shared_rounds_.erase(peer);
   }
 }
 
@@ -117,13 +117,13 @@ void MemberEdges::AddMembers(const std::shared_ptr<const View>& view) {
   auto schedule = ScheduleOf(parts_.make_schedule, newest);
   if (!schedule.ok()) return;  // reported when the view is adopted
   ReportComingAndGoing(newest);
-  drawn_ = ChangesByRound(newest.schedule.graph);
+  time_varying_ = IsTimeVarying(newest.schedule.graph);
   next_ = {.view = view, .schedule = *std::move(schedule)};
   sure_from_ = std::max(newest.from_round, parts_.state->round());
-  next_.stays = EdgesStay(*next_.schedule, most_partners_);
-  if (!next_.stays) return MeetMembers();
+  next_.persistent = HasPersistentEdges(*next_.schedule, most_neighbors_);
+  if (!next_.persistent) return AddEdgesOfNextView();
   // A failure comes again, and ends the run, when the view is adopted.
-  ConnectPartners(newest, *next_.schedule, {}, /*newcomers=*/true)
+  ConnectNeighbors(newest, *next_.schedule, {}, /*newcomers=*/true)
       .IgnoreError();
 }
 
@@ -157,16 +157,16 @@ absl::Status MemberEdges::Connect(
     std::shared_ptr<const View> in_use,
     std::shared_ptr<const MixingSchedule> schedule, const SavedEdges& saved) {
   const View& view = *in_use;
-  drawn_ = ChangesByRound(view.schedule.graph);
-  const bool stays = EdgesStay(*schedule, most_partners_);
-  std::set<PeerId> partners;
-  if (stays) {
+  time_varying_ = IsTimeVarying(view.schedule.graph);
+  const bool persistent = HasPersistentEdges(*schedule, most_neighbors_);
+  std::set<PeerId> neighbors;
+  if (persistent) {
     GOSSAMER_RETURN_IF_ERROR(
-        ConnectPartners(view, *schedule, saved, /*newcomers=*/false));
-    partners = PartnersIn(view, *schedule, spec_.self);
-    meetings_.clear();
+        ConnectNeighbors(view, *schedule, saved, /*newcomers=*/false));
+    neighbors = NeighborsIn(view, *schedule, spec_.self);
+    shared_rounds_.clear();
   } else {
-    for (const auto& [peer, rounds] : meetings_) partners.insert(peer);
+    for (const auto& [peer, rounds] : shared_rounds_) neighbors.insert(peer);
     if (parts_.codec->needs_replica() && !std::exchange(told_, true)) {
       parts_.reporter->Report(
           "replicas",
@@ -180,11 +180,13 @@ absl::Status MemberEdges::Connect(
   // Edges to members that are in no row of this schedule complete what is under
   // way and are forgotten later.
   for (const PeerId peer : parts_.neighborhood->Peers()) {
-    if (partners.contains(peer)) continue;
-    parts_.neighborhood->Rest(peer, MakeExchangeId(parts_.state->round()),
-                              /*gone=*/!view.RankOf(peer));
+    if (neighbors.contains(peer)) continue;
+    parts_.neighborhood->Deactivate(peer, MakeExchangeId(parts_.state->round()),
+                                    /*gone=*/!view.RankOf(peer));
   }
-  now_ = {.view = in_use, .schedule = std::move(schedule), .stays = stays};
+  now_ = {.view = in_use,
+          .schedule = std::move(schedule),
+          .persistent = persistent};
   // Of rounds that were past when the view was learnt the other end may have
   // forgotten the edge.
   sure_from_ = std::max(sure_from_, parts_.state->round());
@@ -192,22 +194,22 @@ absl::Status MemberEdges::Connect(
   return absl::OkStatus();
 }
 
-void MemberEdges::Forget() {
+void MemberEdges::Reset() {
   known_ = std::make_shared<const View>();
   now_ = next_ = {};
-  meetings_.clear();
+  shared_rounds_.clear();
   sure_from_ = 0;
 }
 
 // The edges are made at once: a member that began by the view may be waiting
 // for this peer, and this round for that member.
-void MemberEdges::MeetMembers() {
+void MemberEdges::AddEdgesOfNextView() {
   const uint64_t from_round = next_.view->from_round;
-  for (auto& [peer, rounds] : meetings_) {
+  for (auto& [peer, rounds] : shared_rounds_) {
     rounds.erase(rounds.lower_bound(from_round), rounds.end());
   }
   now_.looked = std::min(now_.looked, from_round);
-  parts_.neighborhood->SetPartners({});
+  parts_.neighborhood->SetNeighbors({});
   Readdress(*next_.view);
   LookAhead(next_, parts_.state->round() + kHorizon);
   // A failure comes again, and ends the run, at the next round.
@@ -222,47 +224,48 @@ uint64_t MemberEdges::FirstToLookAt(const View& view) const {
 }
 
 absl::Status MemberEdges::OnRound() {
-  const bool next = next_.schedule != nullptr && !next_.stays;
-  if (now_.stays && !next) return absl::OkStatus();
+  const bool next = next_.schedule != nullptr && !next_.persistent;
+  if (now_.persistent && !next) return absl::OkStatus();
   const uint64_t end = parts_.state->round() + kHorizon;
   if (next) LookAhead(next_, end);
-  if (!now_.stays) {
+  if (!now_.persistent) {
     const bool last = next_.schedule == nullptr;
     LookAhead(now_, last ? end : std::min(end, next_.view->from_round));
   }
   GOSSAMER_RETURN_IF_ERROR(
       MakeEdges(SeededBug("meet-by-old-view") ? *now_.view : *known_));
-  if (!now_.stays) RestPast();
+  if (!now_.persistent) DeactivatePast();
   return absl::OkStatus();
 }
 
-// An edge whose other end has not answered does not rest, if that end must know
+// An edge whose other end has not answered stays active, if that end must know
 // it: its silence counts.
-void MemberEdges::RestPast() {
+void MemberEdges::DeactivatePast() {
   const uint64_t round = parts_.state->round();
-  std::set<PeerId> partners;
-  for (auto it = meetings_.begin(); it != meetings_.end();) {
+  std::set<PeerId> neighbors;
+  for (auto it = shared_rounds_.begin(); it != shared_rounds_.end();) {
     auto& [peer, rounds] = *it;
     const bool silence_counts =
         rounds.lower_bound(sure_from_) != rounds.end() &&
-        !parts_.neighborhood->Over(peer);
+        !parts_.neighborhood->EdgeDone(peer);
     const uint64_t behind = silence_counts ? kMostLate : kBehind;
     std::erase_if(rounds, [=](uint64_t r) { return r + behind < round; });
     if (rounds.empty()) {
-      parts_.neighborhood->Rest(peer, MakeExchangeId(round), /*gone=*/false);
-      it = meetings_.erase(it);
+      parts_.neighborhood->Deactivate(peer, MakeExchangeId(round),
+                                      /*gone=*/false);
+      it = shared_rounds_.erase(it);
       continue;
     }
-    if (Expects(rounds)) partners.insert(peer);
+    if (Expects(rounds)) neighbors.insert(peer);
     ++it;
   }
-  // Of a view that has edges to all they are partners already.
-  if (next_.schedule == nullptr || !next_.stays) {
-    parts_.neighborhood->SetPartners(partners);
+  // Of a view that has edges to all they are neighbours already.
+  if (next_.schedule == nullptr || !next_.persistent) {
+    parts_.neighborhood->SetNeighbors(neighbors);
   }
 }
 
-bool MemberEdges::Expects(const Meetings& rounds) const {
+bool MemberEdges::Expects(const SharedRounds& rounds) const {
   const auto next = rounds.lower_bound(parts_.state->round());
   const auto sure = rounds.lower_bound(sure_from_);
   return sure != rounds.end() && (next == rounds.end() || *sure <= *next ||
@@ -278,32 +281,32 @@ void MemberEdges::LookAhead(Horizon& horizon, uint64_t end) {
     if (!rank) continue;  // it leaves
     for (const Neighbor& n : horizon.schedule->Row(*rank, round).neighbors) {
       const Member& m = view.members[static_cast<size_t>(n.rank)];
-      meetings_[m.id].insert(round);
+      shared_rounds_[m.id].insert(round);
     }
   }
 }
 
 absl::Status MemberEdges::MakeEdges(const View& addresses) {
   const uint64_t round = parts_.state->round();
-  for (const auto& [peer, rounds] : meetings_) {
-    // A newer view may have taken all rounds of a meeting.
-    if (rounds.empty() || parts_.neighborhood->Serves(peer)) continue;
-    const uint64_t lead = spec_.self < peer ? kAhead - kPatience : kAhead;
+  for (const auto& [peer, rounds] : shared_rounds_) {
+    // A newer view may have taken all shared rounds.
+    if (rounds.empty() || parts_.neighborhood->HasActiveEdge(peer)) continue;
+    const uint64_t lead = spec_.self < peer ? kAhead - kDialerDelay : kAhead;
     const auto next = rounds.lower_bound(round);
     const uint64_t first = next == rounds.end() ? round : *next;
     // The other end may be waiting for this peer in a past round.
     const bool late =
         *rounds.begin() < round && !SeededBug("forget-late-meetings");
-    // An edge that rests is there, and serves again at once.
+    // An inactive edge is there, and is active again at once.
     const bool there = parts_.neighborhood->Has(peer);
     if (first >= round + lead && !late && !there) continue;
-    GOSSAMER_RETURN_IF_ERROR(Meet(peer, first, addresses));
+    GOSSAMER_RETURN_IF_ERROR(AddEdgeFor(peer, first, addresses));
   }
   return absl::OkStatus();
 }
 
-absl::Status MemberEdges::Meet(PeerId peer, uint64_t first,
-                               const View& addresses) {
+absl::Status MemberEdges::AddEdgeFor(PeerId peer, uint64_t first,
+                                     const View& addresses) {
   const std::optional<std::string> address = AddressOf(addresses, peer);
   // A peer of the view in use may have gone since.
   if (!address) return absl::OkStatus();
@@ -319,20 +322,20 @@ absl::Status MemberEdges::Meet(PeerId peer, uint64_t first,
       /*replica=*/!parts_.codec->needs_replica());
 }
 
-absl::Status MemberEdges::ConnectPartners(const View& view,
-                                          const MixingSchedule& schedule,
-                                          const SavedEdges& saved,
-                                          bool newcomers) {
+absl::Status MemberEdges::ConnectNeighbors(const View& view,
+                                           const MixingSchedule& schedule,
+                                           const SavedEdges& saved,
+                                           bool newcomers) {
   const int rank = *view.RankOf(spec_.self);
   const ReplicaBudget budget(spec_.replica_memory,
                              parts_.state->layout().size(), schedule);
-  const std::set<PeerId> partners = PartnersIn(view, schedule, spec_.self);
+  const std::set<PeerId> neighbors = NeighborsIn(view, schedule, spec_.self);
   const uint64_t round = parts_.state->round();
   // An edge that is made before its view begins has no exchanges below it.
   const uint64_t from = newcomers ? std::max(round, view.from_round) : round;
   size_t without = 0;
-  for (const PeerId partner : partners) {
-    const int other = *view.RankOf(partner);
+  for (const PeerId neighbor : neighbors) {
+    const int other = *view.RankOf(neighbor);
     const Member& m = view.members[static_cast<size_t>(other)];
     const auto it = saved.find(m.id);
     const bool fits =
@@ -347,13 +350,13 @@ absl::Status MemberEdges::ConnectPartners(const View& view,
                  .newcomer = newcomers},
                 /*replica=*/fits));
   }
-  parts_.neighborhood->SetPartners(partners);
+  parts_.neighborhood->SetNeighbors(neighbors);
   if (without > 0) {
     parts_.reporter->Report(
         "replicas",
         absl::StrFormat("mixing.replica_memory_mb allows no replicas on %d of "
                         "%d edges; they use %s",
-                        without, partners.size(),
+                        without, neighbors.size(),
                         ReplicalessOf(*parts_.codec)));
   }
   return absl::OkStatus();
@@ -381,9 +384,9 @@ absl::Status MemberEdges::ConnectSaved(const View& view,
 // A member that mixed with the incarnation before, in a view that it has not
 // left yet or until it leaves, would wait for what that incarnation owed it in
 // rounds that this one does not take part in.  This one does not know which
-// they are, so it says hello to everybody.  The same holds of a view that named
-// this incarnation and that it did not begin by.
-absl::Status MemberEdges::SayHello(const View& view, bool under_way) {
+// they are, so it announces its epoch to everybody.  The same holds of a view
+// that named this incarnation and that it did not begin by.
+absl::Status MemberEdges::AnnounceEpoch(const View& view, bool under_way) {
   // All members of a first view begin at one round, and so do those of a
   // resumed run: nobody remembers an earlier incarnation.
   const bool together =
@@ -395,15 +398,15 @@ absl::Status MemberEdges::SayHello(const View& view, bool under_way) {
   }
   const ExchangeId frontier = MakeExchangeId(parts_.state->round());
   // As the edges to the others have them.
-  const bool replica = now_.stays || !parts_.codec->needs_replica();
+  const bool replica = now_.persistent || !parts_.codec->needs_replica();
   for (const Member& other : others) {
     if (other.id == spec_.self || parts_.neighborhood->Has(other.id)) continue;
     GOSSAMER_RETURN_IF_ERROR(AddEdge(
         {.peer = other.id, .address = other.address, .frontier = frontier},
         replica));
-    // The edge is in no row; it exists to say hello with the new epoch, and is
+    // The edge is in no row; it exists to announce the new epoch, and is
     // forgotten after a minute.
-    parts_.neighborhood->Rest(other.id, frontier, /*gone=*/false);
+    parts_.neighborhood->Deactivate(other.id, frontier, /*gone=*/false);
   }
   return absl::OkStatus();
 }
@@ -411,8 +414,8 @@ absl::Status MemberEdges::SayHello(const View& view, bool under_way) {
 // A record is of the codec that its edge had: peers may have had other ranks
 // then, and the budget of replicas goes by ranks.
 absl::Status MemberEdges::AddEdge(Neighborhood::NewEdge edge, bool replica) {
-  const bool bounded =
-      parts_.codec->needs_replica() && (spec_.replica_memory != 0 || drawn_);
+  const bool bounded = parts_.codec->needs_replica() &&
+                       (spec_.replica_memory != 0 || time_varying_);
   if (bounded && replicaless_ == nullptr) {
     auto made = Codec::Create(ReplicalessOf(*parts_.codec),
                               parts_.state->layout(), parts_.state->queue());

@@ -1,9 +1,9 @@
 // The edges of a peer as members come and go: new members get an edge at once,
 // those that a view no longer names lose theirs, and edges that are in no row
-// any more rest.
+// any more become inactive.
 //
 // In a large fleet whose rows are drawn anew every round there are edges to the
-// partners of the next rounds alone.  They keep nothing from one exchange to
+// neighbours of the next rounds alone.  They keep nothing from one exchange to
 // the next, so that nothing is lost when an edge is forgotten after its rounds.
 //
 // Knows nothing of when a view comes into use, or of what edges carry.
@@ -54,64 +54,65 @@ class MemberEdges {
   // Gives up edges to peers that are in no view any more.
   void DropMembers(const View& newest);
 
-  // The view is in use: an edge to every partner in it, and the edges of
+  // The view is in use: an edge to every neighbour in it, and the edges of
   // `saved`.
   absl::Status Connect(std::shared_ptr<const View> in_use,
                        std::shared_ptr<const MixingSchedule> schedule,
                        const SavedEdges& saved);
-  // A round begins by the view in use: edges to those whom this peer is about
-  // to meet are made, those of past rounds rest.
+  // A round begins by the view in use: edges for the rounds to come are made,
+  // those of past rounds become inactive.
   absl::Status OnRound();
-  // The view is the first of an incarnation that may begin in a fleet under
-  // way; `under_way`: it does.
-  absl::Status SayHello(const View& view, bool under_way);
+  // Announces the incarnation's epoch to all members.  The view is the first of
+  // an incarnation that may begin in a fleet under way; `under_way`: it does.
+  absl::Status AnnounceEpoch(const View& view, bool under_way);
   // The incarnation is over.
-  void Forget();
+  void Reset();
 
  private:
-  // The rounds, of those that have been looked at, in which this peer meets
-  // another one.
-  using Meetings = std::set<uint64_t>;
+  // The rounds, of those that have been looked at, in which this peer shares an
+  // edge with another one.
+  using SharedRounds = std::set<uint64_t>;
   // The rounds of a view.
   struct Horizon {
     std::shared_ptr<const View> view;
     std::shared_ptr<const MixingSchedule> schedule;  // null: none
-    bool stays = true;                               // EdgesStay() of it
-    uint64_t looked = 0;  // the first round that was not looked at
+    bool persistent = true;  // HasPersistentEdges() of it
+    uint64_t looked = 0;     // the first round that was not looked at
   };
 
-  void MeetMembers();
+  void AddEdgesOfNextView();
   uint64_t FirstToLookAt(const View& view) const;
   void LookAhead(Horizon& horizon, uint64_t end);
   // The other end must have an edge for the next of these rounds, or for one
   // that is past.
-  bool Expects(const Meetings& rounds) const;
+  bool Expects(const SharedRounds& rounds) const;
   absl::Status MakeEdges(const View& addresses);
   // `first`: the round of the first exchange.
-  absl::Status Meet(PeerId peer, uint64_t first, const View& addresses);
-  void RestPast();
+  absl::Status AddEdgeFor(PeerId peer, uint64_t first, const View& addresses);
+  void DeactivatePast();
   void AddMembers(const std::shared_ptr<const View>& newest);
   void Readdress(const View& newest);
   void ReportComingAndGoing(const View& newest);
-  absl::Status ConnectPartners(const View& view, const MixingSchedule& schedule,
-                               const SavedEdges& saved, bool newcomers);
+  absl::Status ConnectNeighbors(const View& view,
+                                const MixingSchedule& schedule,
+                                const SavedEdges& saved, bool newcomers);
   absl::Status ConnectSaved(const View& view, const SavedEdges& saved);
   absl::Status AddEdge(Neighborhood::NewEdge edge, bool replica);
 
   const PeerSpec& spec_;
   const Parts parts_;
-  const int most_partners_;  // PeerSpec's, if edges may be forgotten
+  const int most_neighbors_;  // PeerSpec's, if edges may be forgotten
   std::shared_ptr<const Codec> replicaless_;  // of edges beyond the budget
   // The newest whose members have been added or dropped.
   std::shared_ptr<const View> known_ = std::make_shared<const View>();
   Horizon now_, next_;  // of the view in use; of a newer one that is known
-  // The graph changes by round: a view of many members may have edges without
+  // The graph is time-varying: a view of many members may have edges without
   // replicas, one of few has them with.
-  bool drawn_ = false;
-  std::map<PeerId, Meetings> meetings_;
+  bool time_varying_ = false;
+  std::map<PeerId, SharedRounds> shared_rounds_;
   // From this round on all members train by the newest view that is known here:
-  // they know whom they meet.  A member may never hear of a view before it, and
-  // has no edge for its rounds then.
+  // they know in which rounds they share edges.  A member may never hear of a
+  // view before it, and has no edge for its rounds then.
   uint64_t sure_from_ = 0;
   bool told_ = false;  // that edges have no replicas
 };

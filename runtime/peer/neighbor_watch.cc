@@ -16,8 +16,8 @@ NeighborWatch::NeighborWatch(const PeerSpec& spec, EventLoop* loop,
       reporter_(reporter),
       hooks_(std::move(hooks)),
       detector_(spec.suspect_after) {
-  prober_->SetOnAnswer(
-      [this](PeerId peer) { detector_.HeardThroughOthers(peer); });
+  prober_->SetOnIndirectAck(
+      [this](PeerId peer) { detector_.OnIndirectAck(peer); });
 }
 
 NeighborWatch::~NeighborWatch() {
@@ -39,8 +39,8 @@ void NeighborWatch::Start() {
 void NeighborWatch::Tick() {
   const auto probes = detector_.Tick(loop_->Now());
   for (const PeerId peer : probes.direct) prober_->Ping(peer);
-  for (const auto& [witness, about] : probes.through_others) {
-    prober_->Ask(witness, about);
+  for (const auto& [proxy, target] : probes.indirect) {
+    prober_->RequestPing(proxy, target);
   }
   for (const PeerId peer : detector_.suspected()) {
     // Each silence is reported once, not at each tick.

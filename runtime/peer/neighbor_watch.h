@@ -1,4 +1,4 @@
-// The watch over silent neighbours: it pings them, asks others about them, and
+// The watch over silent neighbours: it pings them, also through others, and
 // reports the suspected to the topology service.
 //
 // Knows nothing of what becomes of a suspected peer.
@@ -39,8 +39,8 @@ class NeighborWatch {
   void Refresh() { detector_.Watch(hooks_.watched(), loop_->Now()); }
   // Ticks every period from now on.
   void Start();
-  // Forgets the suspicions of an incarnation that is over.
-  void Forget() { suspected_.clear(); }
+  // Drops the suspicions of an incarnation that is over.
+  void Reset() { suspected_.clear(); }
 
  private:
   void Tick();

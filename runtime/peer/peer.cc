@@ -80,11 +80,11 @@ Peer::Peer(PeerSpec spec, Parts parts)
                            .prober = &prober_,
                            .membership = parts_.membership,
                            .make_schedule = parts_.make_schedule}),
-      measurer_(parts_.loop, parts_.transport, parts_.membership, &prober_,
-                [this](PeerId peer) {
-                  return spec_.centralized() || neighborhood_.Has(peer) ||
-                         sharing_.serves(peer);
-                }),
+      survey_runner_(parts_.loop, parts_.transport, parts_.membership, &prober_,
+                     [this](PeerId peer) {
+                       return spec_.centralized() || neighborhood_.Has(peer) ||
+                              sharing_.serves(peer);
+                     }),
       watch_(spec_, parts_.loop, &prober_, parts_.membership, &reporter_,
              {.watched = [this] { return neighborhood_.Watched(); },
               .on_tick =
@@ -140,7 +140,7 @@ Peer::Peer(PeerSpec spec, Parts parts)
                       .sharing = &sharing_,
                       .resume = &resume_,
                       .reporter = &reporter_,
-                      .give_up_edges = [this] { ForgetIncarnation(); }}),
+                      .give_up_edges = [this] { ResetIncarnation(); }}),
       drain_(spec_, {.loop = parts_.loop,
                      .waiter = &waiter_,
                      .decisions = &decisions_,
@@ -289,7 +289,7 @@ Task<absl::Status> Peer::Run() {
 }
 
 void Peer::OnMembership() {
-  measurer_.Update();
+  survey_runner_.Update();
   // A centralized fleet has neither edges nor joiners, and a replay ends where
   // members come or go.
   if (!views_.in_fleet() || spec_.centralized() || decisions_.replays()) return;
@@ -306,12 +306,12 @@ void Peer::DropEdges() {
   for (const PeerId peer : neighborhood_.Peers()) neighborhood_.Drop(peer);
 }
 
-void Peer::ForgetIncarnation() {
+void Peer::ResetIncarnation() {
   neighborhood_.BeginIncarnation();
-  trainer_->Forget();
-  views_.Forget();
-  edges_.Forget();
-  watch_.Forget();
+  trainer_->Reset();
+  views_.Reset();
+  edges_.Reset();
+  watch_.Reset();
 }
 
 void Peer::Leave(absl::Time limit) {

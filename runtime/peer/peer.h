@@ -32,7 +32,6 @@
 #include "runtime/peer/health.h"
 #include "runtime/peer/joiner.h"
 #include "runtime/peer/lifecycle.h"
-#include "runtime/peer/link_measurer.h"
 #include "runtime/peer/member_edges.h"
 #include "runtime/peer/neighbor_watch.h"
 #include "runtime/peer/peer_spec.h"
@@ -42,6 +41,7 @@
 #include "runtime/peer/state_sharing.h"
 #include "runtime/peer/step_runner.h"
 #include "runtime/peer/stop_rule.h"
+#include "runtime/peer/survey_runner.h"
 #include "runtime/peer/trainer.h"
 #include "runtime/peer/training_state.h"
 #include "runtime/peer/vote_trainer.h"
@@ -111,9 +111,9 @@ class Peer {
   }
   const RoundMetrics& last_metrics() const { return reporter_.metrics(); }
   Neighborhood& neighborhood() { return neighborhood_; }
-  // The latest that it goes on by itself if it waits (Waiter::next_look()), and
+  // The latest that it goes on by itself if it waits (Waiter::next_poll()), and
   // bytes of states that it gives or gets.
-  absl::Time next_look() const { return waiter_.next_look(); }
+  absl::Time next_poll() const { return waiter_.next_poll(); }
   size_t state_bytes() const { return sharing_.held(); }
 
  private:
@@ -127,7 +127,7 @@ class Peer {
 
   void OnMembership();
   void DropEdges();
-  void ForgetIncarnation();
+  void ResetIncarnation();
   void LeaveLate();
   void CancelLeave();
 
@@ -144,7 +144,7 @@ class Peer {
   LinkProber prober_;
   StateSharing sharing_;
   ResumeWithoutService resume_;
-  LinkMeasurer measurer_;
+  SurveyRunner survey_runner_;
   NeighborWatch watch_;
   MemberEdges edges_;
   AdoptedView views_;

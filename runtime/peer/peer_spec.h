@@ -44,12 +44,12 @@ struct PeerSpec {
   bool step_then_mix = false;
   // 0: the codec's, or less if snapshots are old; else refused if not stable.
   double gamma = 0;
-  // Fewest others that everybody must mix with (FewestPartners): a first view
+  // Fewest others that everybody must mix with (MinDegree): a first view
   // with fewer is refused.
-  int min_partners = 0;
+  int min_degree = 0;
   // Most members to all of which edges are kept where rows are drawn anew every
   // round (MemberEdges).
-  int most_partners = kMostPartners;
+  int most_neighbors = kMostNeighbors;
   // A peer with a parameter beyond limits.largest has diverged, as if it were
   // not finite.
   CorrectionLimits limits = {.largest = std::numeric_limits<float>::max()};

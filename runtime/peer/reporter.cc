@@ -39,9 +39,9 @@ void Reporter::Report(EventKind kind, const std::string& detail,
 void Reporter::ReportConnections(bool last) {
   const TransportCounters counters = transport_->counters();
   const auto news = [last](Throttle& throttle, uint64_t seen) {
-    return last ? throttle.Rest(seen) : throttle.Due(seen);
+    return last ? throttle.TakeUnreported(seen) : throttle.Due(seen);
   };
-  const uint64_t refused = counters.strangers_refused;
+  const uint64_t refused = counters.unauthenticated_refused;
   if (const uint64_t times = news(unauthenticated_, refused)) {
     Report(
         "strangers_refused",
@@ -63,13 +63,14 @@ void Reporter::ReportConnections(bool last) {
   }
 }
 
-void Reporter::ForgetTempo() {
+void Reporter::ResetRoundTiming() {
   busy_.Clear();
   exchanges_.Clear();
   exchanged_ = 0;
 }
 
-void Reporter::MeasureTempo(absl::Duration length, Neighborhood& neighborhood) {
+void Reporter::MeasureRoundTiming(absl::Duration length,
+                                  Neighborhood& neighborhood) {
   // A moving average over about ten rounds; the first round is taken as it is.
   round_length_ = round_length_ == absl::ZeroDuration()
                       ? length
@@ -94,7 +95,7 @@ void Reporter::MeasureTempo(absl::Duration length, Neighborhood& neighborhood) {
     exchanges_.Add(metrics_.seconds_exchanging);
   }
   // The slowest peer sets the pace, as far as the service knows it; the own
-  // tempo stands in until it does.
+  // timing stands in until it does.
   neighborhood.SetBusy(
       absl::Seconds(median_busy()),
       absl::Seconds(
@@ -105,7 +106,7 @@ void Reporter::EndRound(absl::Time started, Neighborhood& neighborhood,
                         uint64_t recoveries) {
   const absl::Time now = loop_->Now();
   const TransportCounters bytes = transport_->counters();
-  MeasureTempo(now - started, neighborhood);
+  MeasureRoundTiming(now - started, neighborhood);
   metrics_.round = state_->round();
   metrics_.steps = state_->steps();
   metrics_.finished = now;
@@ -130,9 +131,9 @@ void Reporter::EndRound(absl::Time started, Neighborhood& neighborhood,
   report.steps = state_->steps();
   report.rounds_per_second =
       1 / std::max(1e-9, absl::ToDoubleSeconds(round_length_));
-  report.tempo = {.busy_seconds = median_busy(),
-                  .exchange_seconds = long_exchange(),
-                  .rounds = exchanges_.size()};
+  report.timing = {.busy_seconds = median_busy(),
+                   .exchange_seconds = long_exchange(),
+                   .rounds = exchanges_.size()};
   report.losses = metrics_.losses;
   if (!metrics_.scores.empty()) score_ = metrics_.scores.back().value;
   report.score = score_;

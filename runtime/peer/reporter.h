@@ -1,5 +1,5 @@
 // The reports of a peer: events and metrics for its files, one of each round
-// for the topology service, and the tempo that both contain.
+// for the topology service, and the round timing that both contain.
 //
 // Knows nothing of where lines go, or of what a round does.
 
@@ -63,12 +63,12 @@ class Reporter {
     return exchanges_.Quantile(exchanges_.size() < kMany ? 0.5 : 0.9);
   }
   // Another view begins, whose rounds may take another time.
-  void ForgetTempo();
+  void ResetRoundTiming();
 
  private:
   static constexpr size_t kMany = 10;
 
-  void MeasureTempo(absl::Duration length, Neighborhood& neighborhood);
+  void MeasureRoundTiming(absl::Duration length, Neighborhood& neighborhood);
   void TakeSketch();
 
   EventLoop* const loop_;

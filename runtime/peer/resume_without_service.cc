@@ -15,7 +15,7 @@ constexpr absl::Duration kApart = absl::Milliseconds(500);
 constexpr absl::Duration kOthers = absl::Seconds(2);
 // One answer is enough; a few more keep one member from misleading this peer.
 constexpr size_t kMostAsked = 16;
-// Of a schedule that changes by round, the partners of so many rounds are
+// Of a schedule that changes by round, the neighbours of so many rounds are
 // asked.
 constexpr uint64_t kRounds = 8;
 
@@ -33,7 +33,7 @@ ResumeWithoutService::~ResumeWithoutService() {
   parts_.prober->SetOnRound([](PeerId, uint64_t) {});
 }
 
-std::vector<Member> ResumeWithoutService::Partners(const View& view) const {
+std::vector<Member> ResumeWithoutService::NeighborsIn(const View& view) const {
   const std::optional<int> rank = view.RankOf(self_);
   const auto schedule = ScheduleOf(parts_.make_schedule, view);
   if (!rank || !schedule.ok()) return {};
@@ -43,18 +43,18 @@ std::vector<Member> ResumeWithoutService::Partners(const View& view) const {
       if (ranks.size() < kMostAsked) ranks.insert(n.rank);
     }
   }
-  std::vector<Member> partners;
+  std::vector<Member> neighbors;
   for (const int r : ranks) {
-    partners.push_back(view.members[static_cast<size_t>(r)]);
+    neighbors.push_back(view.members[static_cast<size_t>(r)]);
   }
-  return partners;
+  return neighbors;
 }
 
 void ResumeWithoutService::Tick() {
   const std::shared_ptr<const View> view = parts_.membership->last_view();
   if (view == nullptr || parts_.loop->Now() < next_) return;
   next_ = parts_.loop->Now() + kApart;
-  if (asked_.empty()) asked_ = Partners(*view);
+  if (asked_.empty()) asked_ = NeighborsIn(*view);
   for (const Member& m : asked_) {
     parts_.transport->Connect(m.id, m.address);
     parts_.prober->AskRound(m.id, view->generation, view->epoch);

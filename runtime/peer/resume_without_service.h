@@ -50,7 +50,7 @@ class ResumeWithoutService {
   std::optional<uint64_t> round() const;
 
  private:
-  std::vector<Member> Partners(const View& view) const;
+  std::vector<Member> NeighborsIn(const View& view) const;
 
   const PeerId self_;
   const Parts parts_;

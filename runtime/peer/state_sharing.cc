@@ -17,7 +17,7 @@ namespace {
 
 // The waits of a collector are seconds and minutes (state_transfer.cc); nobody
 // wakes it when one is over.
-constexpr absl::Duration kDonorLook = absl::Milliseconds(250);
+constexpr absl::Duration kDonorPollInterval = absl::Milliseconds(250);
 
 // One member's word must not spoil this peer, nor keep the others' from it.
 absl::Status CheckGiven(const Checkpoint& given, const Checkpoint& own,
@@ -189,7 +189,7 @@ Task<absl::StatusOr<bool>> StateSharing::Collect(std::function<bool()> enough) {
         RefreshDonors();
         return collector_->done();
       },
-      limit, [this] { return parts_.loop->Now() + kDonorLook; });
+      limit, [this] { return parts_.loop->Now() + kDonorPollInterval; });
   // From here on no frame reaches it: what it has is taken.
   const std::unique_ptr<StateCollector> collector = std::move(collector_);
   for (const std::string& failure : collector->TakeFailures()) {

@@ -27,7 +27,7 @@ class Trainer {
   // checkpoint has of edges: connects to its members.
   virtual absl::Status OnView(bool first, const SavedEdges& saved) = 0;
   // The incarnation is over, with all that is under way.
-  virtual void Forget() = 0;
+  virtual void Reset() = 0;
   // Called when the topology service has answered.
   virtual void OnAnswer() {}
 

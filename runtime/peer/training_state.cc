@@ -8,8 +8,8 @@
 namespace gossamer {
 namespace {
 
-// Between two looks at a state that a program writes out.
-constexpr absl::Duration kStateLook = absl::Milliseconds(2);
+// Between two polls of a state that a program writes out.
+constexpr absl::Duration kStatePollInterval = absl::Milliseconds(2);
 
 }  // namespace
 
@@ -30,18 +30,18 @@ DeviceSpan<const float> TrainingState::generator() const {
 }
 
 bool TrainingState::Sound() const {
-  if (!look_) Look();
-  if (!look_->ready()) queue().Wait().IgnoreError();
-  const bool within = (*look_)[0] == 0;
-  look_.reset();
+  if (!validity_) BeginValidityCheck();
+  if (!validity_->ready()) queue().Wait().IgnoreError();
+  const bool within = (*validity_)[0] == 0;
+  validity_.reset();
   return queue().status().ok() && within;
 }
 
-void TrainingState::Look() const {
+void TrainingState::BeginValidityCheck() const {
   DeviceVector<uint32_t> outside(queue(), 1);
   queue().Run(&DeviceKernels::all_within, spec_.limits.largest, parameters(),
               outside.span().data);
-  look_.emplace(queue(), outside.span());
+  validity_.emplace(queue(), outside.span());
 }
 
 void TrainingState::UpdateAverage() {
@@ -55,7 +55,7 @@ Pending<bool> TrainingState::Prepared(
     const std::function<bool()>& enough) const {
   return waiter.Until([this, &enough] { return Prepare() || enough(); },
                       absl::InfiniteFuture(),
-                      [&loop] { return loop.Now() + kStateLook; });
+                      [&loop] { return loop.Now() + kStatePollInterval; });
 }
 
 void TrainingState::AddState(std::string prefix,
@@ -73,7 +73,7 @@ void TrainingState::VisitState(StateVisitor& visitor) {
   visitor.Counter("steps", steps_);
   VisitFloats(visitor, kParametersName, queue(), parameters());
   if (!ema_.empty()) VisitFloats(visitor, kEmaName, queue(), ema_);
-  PrefixedVisitor optimizer(visitor, kResting);
+  PrefixedVisitor optimizer(visitor, kStableDuringGradient);
   step_->VisitState(optimizer);
   if (gradients_ != nullptr) {
     PrefixedVisitor gradients(visitor, "gradients.");

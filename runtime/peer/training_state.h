@@ -46,11 +46,12 @@ class TrainingState {
   // The moving average of the generator, or its parameters without.
   DeviceSpan<const float> generator() const;
   // No parameter is beyond PeerSpec::limits.largest, or not finite, and the
-  // device works.  Waits for the device, unless Look() came before and what was
-  // enqueued then is done.
+  // device works.  Waits for the device, unless BeginValidityCheck() came
+  // before and what was enqueued then is done.
   bool Sound() const;
-  // Asks for the next answer of Sound(), of the parameters as they are now.
-  void Look() const;
+  // Begins the check that the next Sound() answers from, of the parameters as
+  // they are now.
+  void BeginValidityCheck() const;
 
   void BeginStep() { stepping_ = true; }
   void EndStep() { stepping_ = false; }
@@ -68,9 +69,9 @@ class TrainingState {
                          const std::function<bool()>& enough) const;
   // All that a checkpoint has of it, by name; saved once Prepare() holds.
   void VisitState(StateVisitor& visitor);
-  // The vectors whose names begin so rest until `call` is called, once, before
-  // they change (LocalStep::BeforeChange).
-  static constexpr std::string_view kResting = "optimizer.";
+  // The vectors whose names begin so are constant while a gradient is computed:
+  // `call` is called, once, before they change (LocalStep::BeforeChange).
+  static constexpr std::string_view kStableDuringGradient = "optimizer.";
   void BeforeChange(std::function<void()> call);
 
  private:
@@ -82,7 +83,7 @@ class TrainingState {
   uint64_t steps_ = 0;
   bool stepping_ = false;
   DeviceVector<float> ema_;
-  mutable std::optional<Readback<uint32_t>> look_;
+  mutable std::optional<Readback<uint32_t>> validity_;
   std::map<std::string, std::function<void(StateVisitor&)>> added_;
 };
 

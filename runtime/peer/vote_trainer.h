@@ -65,7 +65,7 @@ class VoteTrainer final : public Trainer {
   VoteTrainer(const PeerSpec& spec, Parts parts);
 
   absl::Status OnView(bool first, const SavedEdges& saved) override;
-  void Forget() override {}
+  void Reset() override {}
   Task<absl::Status> Round() override;
   uint64_t NextRound() override { return parts_.state->round() + 1; }
   bool IsLast() const override;

@@ -1,7 +1,7 @@
 // One coroutine waiting for a condition, with a deadline.
 //
-// The condition is looked at again whenever somebody says that something may
-// have changed.  Knows nothing of what is waited for.
+// The condition is polled whenever somebody says that something may have
+// changed.  Knows nothing of what is waited for.
 
 #ifndef GOSSAMER_RUNTIME_PEER_WAITER_H_
 #define GOSSAMER_RUNTIME_PEER_WAITER_H_
@@ -25,22 +25,22 @@ class Waiter {
   Waiter& operator=(const Waiter&) = delete;
 
   // co_await gives true once `condition` holds, false at `deadline`.
-  // `next_look`, if given, is asked after each look for a time at which to
-  // look again though nobody called Notify().  One wait at a time.
+  // `next_poll`, if given, is asked after each poll for a time at which to
+  // poll again though nobody called Notify().  One wait at a time.
   Pending<bool> Until(std::function<bool()> condition, absl::Time deadline,
-                      std::function<absl::Time()> next_look = nullptr) {
-    wait_.emplace(Wait{std::move(condition), std::move(next_look), deadline,
+                      std::function<absl::Time()> next_poll = nullptr) {
+    wait_.emplace(Wait{std::move(condition), std::move(next_poll), deadline,
                        Pending<bool>()});
     const Pending<bool> result = wait_->result;
-    Look();
+    Poll();
     return result;
   }
 
-  // When it looks again by itself: InfinitePast if nobody waits, InfiniteFuture
-  // if nothing but Notify() makes it look.
-  absl::Time next_look() const {
+  // When it polls again by itself: InfinitePast if nobody waits, InfiniteFuture
+  // if nothing but Notify() makes it poll.
+  absl::Time next_poll() const {
     if (!wait_) return absl::InfinitePast();
-    return timer_ == EventLoop::TimerId{} ? absl::InfiniteFuture() : look_at_;
+    return timer_ == EventLoop::TimerId{} ? absl::InfiniteFuture() : poll_at_;
   }
 
   // Something may have changed.  Never resumes inline: the caller may be in
@@ -51,19 +51,19 @@ class Waiter {
     loop_->Post([this, alive = std::weak_ptr<int>(alive_)] {
       if (alive.expired()) return;
       posted_ = false;
-      Look();
+      Poll();
     });
   }
 
  private:
   struct Wait {
     std::function<bool()> condition;
-    std::function<absl::Time()> next_look;
+    std::function<absl::Time()> next_poll;
     absl::Time deadline;
     Pending<bool> result;
   };
 
-  void Look() {
+  void Poll() {
     if (!wait_) return;
     CancelTimer();
     const bool holds = wait_->condition();
@@ -74,12 +74,12 @@ class Waiter {
       return;
     }
     absl::Time next = wait_->deadline;
-    if (wait_->next_look) next = std::min(next, wait_->next_look());
+    if (wait_->next_poll) next = std::min(next, wait_->next_poll());
     if (next == absl::InfiniteFuture() || SeededBug("no-deadline")) return;
-    look_at_ = next;
+    poll_at_ = next;
     timer_ = loop_->RunAt(next, [this] {
       timer_ = {};
-      Look();
+      Poll();
     });
   }
   void CancelTimer() {
@@ -90,7 +90,7 @@ class Waiter {
   EventLoop* const loop_;
   std::optional<Wait> wait_;
   EventLoop::TimerId timer_{};
-  absl::Time look_at_;
+  absl::Time poll_at_;
   bool posted_ = false;
   const std::shared_ptr<int> alive_ = std::make_shared<int>(0);
 };

@@ -110,7 +110,8 @@ void WarnOfRoom(const ServiceOptions& options, size_t room) {
 }
 
 absl::StatusOr<int> Run(const ServiceOptions& options) {
-  // Every connection takes a descriptor, and the gate counts them by the limit.
+  // Every connection takes a descriptor, and the limiter counts them by the
+  // limit.
   RaiseDescriptorLimit();
   // Signals are blocked before any thread starts, so that all threads inherit
   // it.
@@ -142,7 +143,7 @@ absl::StatusOr<int> Run(const ServiceOptions& options) {
   if (options.exposure.insecure) {
     Say("warning: --insecure: traffic is neither encrypted nor authenticated");
   }
-  WarnOfRoom(options, service->gate()->room());
+  WarnOfRoom(options, service->limiter()->authenticated_capacity());
   // The file comes once the port answers: scripts wait for it.
   if (!options.port_file.empty()) {
     const absl::Status written =

@@ -177,7 +177,7 @@ FleetOptions FleetOptionsOf(const RunConfig& config) {
   fleet.schedule = ScheduleSpecOf(config.mixing());
   if (config.mixing().clip_radius() > 0) {
     // The service refuses a graph that each of its peers would refuse.
-    fleet.min_partners = kLeastClippedPartners;
+    fleet.min_degree = kMinClippedDegree;
   }
   // Views carry both to the peers, so the service may choose another overlap
   // for all at one round.

@@ -52,9 +52,9 @@ TopologyService::TopologyService(
       log_(std::move(log)),
       events_(std::make_shared<ServiceEvents>(log_)),
       certificates_(std::move(certificates)),
-      gate_(std::make_shared<AdmissionGate>(kMostUnauthenticated)),
+      limiter_(std::make_shared<ConnectionLimiter>(kMostUnauthenticated)),
       guard_(std::make_shared<FloodGuard>(
-          kMostStreams * static_cast<size_t>(max_request_bytes()), gate_)) {}
+          kMostStreams * static_cast<size_t>(max_request_bytes()), limiter_)) {}
 
 absl::StatusOr<std::unique_ptr<TopologyService>> TopologyService::Create(
     FleetOptions options, std::unique_ptr<Store> store, Clock clock, Log log,
@@ -199,15 +199,15 @@ absl::StatusOr<Certificate> TopologyService::CallerOf(
   return CheckCaller(*certificates_, *context.auth_context());
 }
 
-absl::Status TopologyService::Admit(const grpc::CallbackServerContext& context,
-                                    const absl::StatusOr<Certificate>& caller,
-                                    Call call, PeerId claimed,
-                                    const std::string& run_id) {
+absl::Status TopologyService::Authorize(
+    const grpc::CallbackServerContext& context,
+    const absl::StatusOr<Certificate>& caller, Call call, PeerId claimed,
+    const std::string& run_id) {
   if (certificates_ == nullptr) return absl::OkStatus();
   const absl::Time now = clock_();
-  absl::Status admitted = caller.status();
+  absl::Status authorized = caller.status();
   if (caller.ok()) {
-    admitted =
+    authorized =
         access_.Check(caller->identity,
                       {.call = call,
                        .claimed = claimed,
@@ -215,26 +215,26 @@ absl::Status TopologyService::Admit(const grpc::CallbackServerContext& context,
                        .member = plane_->fleet().Has(caller->identity.peer)},
                       now);
   }
-  if (admitted.ok()) return admitted;
-  events_->ReportSeldom("call_refused", now,
+  if (authorized.ok()) return authorized;
+  events_->ReportByTime("call_refused", now,
                         absl::StrCat("from ", context.peer(), ": ",
-                                     PlainText(admitted.message())));
-  return admitted;
+                                     PlainText(authorized.message())));
+  return authorized;
 }
 
 void TopologyService::ReportUnauthenticated() {
-  const uint64_t refused = gate_->refused();
+  const uint64_t refused = limiter_->refused();
   MutexLock lock(&mu_);
-  events_->ReportSparingly("strangers_refused", refused,
-                           "connections so far: as many were open as may be on "
-                           "which nobody had proved to be of the run, or their "
-                           "host had flooded");
+  events_->ReportByCount("strangers_refused", refused,
+                         "connections so far: as many were open as may be on "
+                         "which nobody had proved to be of the run, or their "
+                         "host had flooded");
 }
 
 void TopologyService::ReportFloods() {
   for (const std::string& flood : guard_->TakeReports()) {
     MutexLock lock(&mu_);
-    events_->ReportSeldom("call_refused", clock_(), flood);
+    events_->ReportByTime("call_refused", clock_(), flood);
   }
 }
 
@@ -248,9 +248,9 @@ grpc::ServerUnaryReactor* TopologyService::Answer(
   if (caller.ok()) {
     // A caller that has proved to be of the run leaves its place among the
     // unauthenticated, whether or not this call is allowed.
-    gate_->Believe(context->peer(), certificates_ == nullptr
-                                        ? std::string()
-                                        : ToUri(caller->identity));
+    limiter_->MarkAuthenticated(context->peer(), certificates_ == nullptr
+                                                     ? std::string()
+                                                     : ToUri(caller->identity));
     if (const auto account = guard_->AccountOf(context->peer())) {
       account->CreditCall();
       account->CreditMessage(request.ByteSizeLong());
@@ -260,7 +260,7 @@ grpc::ServerUnaryReactor* TopologyService::Answer(
     MutexLock lock(&mu_);
     status = stands_by_;
     if (status.ok()) {
-      status = Admit(*context, caller, call, claimed, request.run_id());
+      status = Authorize(*context, caller, call, claimed, request.run_id());
     }
     // A caller that may not make this call is not noted: it only claims to be
     // that peer.
@@ -351,8 +351,8 @@ absl::StatusOr<TopologyServer> StartTopologyServer(
   // Newer releases of gRPC go by this instead.  It is longer, since it holds
   // for pings, too, whose answers wait behind a large message on a slow link.
   builder.AddChannelArgument("grpc.http2.ping_timeout_ms", 30'000);
-  // No option of TCP matters for messages this small; gate and guard do.
-  AddTuning({}, service->gate(), service->guard(), nullptr, &builder);
+  // No option of TCP matters for messages this small; limiter and guard do.
+  AddTuning({}, service->limiter(), service->guard(), nullptr, &builder);
   service->guard()->Start();
   started.server = builder.BuildAndStart();
   if (started.server == nullptr || started.port == 0) {

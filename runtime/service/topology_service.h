@@ -22,7 +22,7 @@
 #include "runtime/identity/certificate_folder.h"
 #include "runtime/service/access.h"
 #include "runtime/service/store.h"
-#include "runtime/transport/grpc/admission_gate.h"
+#include "runtime/transport/grpc/connection_limiter.h"
 #include "runtime/transport/grpc/flood_guard.h"
 #include "topology/fleet/control_plane.h"
 #include "topology/fleet/protocol.h"
@@ -52,8 +52,8 @@ class TopologyService final : public wire::Topology::CallbackService {
   // another instance left.
   absl::StatusOr<Progress> Tick() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The gate of a server of this service, before any byte is read.
-  const std::shared_ptr<AdmissionGate>& gate() const { return gate_; }
+  // The limiter of a server of this service, before any byte is read.
+  const std::shared_ptr<ConnectionLimiter>& limiter() const { return limiter_; }
   int max_request_bytes() const { return MaxRequestBytes(options_.expected); }
   const std::shared_ptr<FloodGuard>& guard() const { return guard_; }
 
@@ -88,9 +88,9 @@ class TopologyService final : public wire::Topology::CallbackService {
       absl::Status (ControlPlane::*answer)(const Request&, Response&),
       const Request& request, Response& response) ABSL_LOCKS_EXCLUDED(mu_);
   // Returns OK if the caller may make this call, and logs a refusal.
-  absl::Status Admit(const grpc::CallbackServerContext& context,
-                     const absl::StatusOr<Certificate>& caller, Call call,
-                     PeerId claimed, const std::string& run_id)
+  absl::Status Authorize(const grpc::CallbackServerContext& context,
+                         const absl::StatusOr<Certificate>& caller, Call call,
+                         PeerId claimed, const std::string& run_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Returns the valid certificate that the caller has shown; an empty one where
   // no caller has to show one.
@@ -112,7 +112,7 @@ class TopologyService final : public wire::Topology::CallbackService {
   // Used under mu_ only, which clang 14 does not check of a shared pointer.
   const std::shared_ptr<ServiceEvents> events_;
   const std::shared_ptr<CertificateFolder> certificates_;
-  const std::shared_ptr<AdmissionGate> gate_;
+  const std::shared_ptr<ConnectionLimiter> limiter_;
   const std::shared_ptr<FloodGuard> guard_;
   Mutex mu_;
   std::unique_ptr<ControlPlane> plane_ ABSL_GUARDED_BY(mu_)

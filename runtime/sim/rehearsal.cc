@@ -16,7 +16,7 @@ namespace {
 // The bytes of IPv4, TCP and timestamps in each packet of the lab: a link's
 // rate counts whole packets.
 constexpr double kHeaderBytes = 52;
-// The virtual time between two looks at whether the fleet has settled.
+// The virtual time between two polls of whether the fleet has settled.
 constexpr absl::Duration kSettledEvery = absl::Milliseconds(100);
 
 simulation::SimServiceOptions ServiceOf(const RehearsalSpec& spec) {
@@ -139,8 +139,8 @@ void Rehearsal::Happen(const FleetEvent& event) {
         if (stopping_) Stop();
       });
   }
-  // One look after another is enough for all events.
-  if (unsettled_.size() == 1) LookWhetherSettled();
+  // One poll after another is enough for all events.
+  if (unsettled_.size() == 1) PollSettled();
 }
 
 // The dead say nothing more, as after kill -9: their connections break.
@@ -159,9 +159,9 @@ void Rehearsal::Lose(const FleetEvent& event) {
   }
 }
 
-void Rehearsal::LookWhetherSettled() {
+void Rehearsal::PollSettled() {
   events_.RunAt(events_.Now() + kSettledEvery, [this] {
-    if (!Settled()) return LookWhetherSettled();
+    if (!Settled()) return PollSettled();
     for (FleetSettled& settled : std::exchange(unsettled_, {})) {
       settled.took = elapsed() - settled.event.at;
       settled.members = Living().size();

@@ -91,7 +91,7 @@ class Rehearsal {
   absl::Status AddPeer();
   void Happen(const FleetEvent& event);
   void Lose(const FleetEvent& event);
-  void LookWhetherSettled();
+  void PollSettled();
   bool Settled() const;
   // Peers that have neither died nor ended.
   std::vector<size_t> Living() const;

@@ -81,7 +81,7 @@ struct TransportCounters {
   uint64_t bytes_received = 0;
   // Connections that were shut down before a byte was read, because too many
   // unauthenticated ones were open.
-  uint64_t strangers_refused = 0;
+  uint64_t unauthenticated_refused = 0;
   // Times that a connection was given BBR for its pauses or losses.
   uint64_t chose_bbr = 0;
 };

@@ -31,7 +31,8 @@ absl::StatusOr<MadeTransport> MakeGrpc(RealLoop* loop,
   grpc.on_problem = std::move(options.on_problem);
   GOSSAMER_ASSIGN_OR_RETURN(std::unique_ptr<GrpcTransport> made,
                             GrpcTransport::Create(loop, std::move(grpc)));
-  MadeTransport result{.port = made->port(), .room = made->room()};
+  MadeTransport result{.port = made->port(),
+                       .connection_capacity = made->authenticated_capacity()};
   result.transport = std::move(made);
   return result;
 }

@@ -49,8 +49,8 @@ struct TransportOptions {
 
 struct MadeTransport {
   std::unique_ptr<Transport> transport = {};
-  int port = 0;     // where it listens; 0: nowhere
-  size_t room = 0;  // connections that fit; 0: no limit is known
+  int port = 0;                    // where it listens; 0: nowhere
+  size_t connection_capacity = 0;  // connections that fit; 0: no limit is known
   // `transport` itself if it uses NCCL: every view goes to its Prepare().
   NcclTransport* nccl = nullptr;
 };

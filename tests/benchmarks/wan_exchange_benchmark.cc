@@ -47,7 +47,7 @@ namespace {
 constexpr int kGrpcPort = 7300;
 constexpr int kRawPort = 7301;
 constexpr absl::Duration kLimit = absl::Minutes(2);
-constexpr absl::Duration kLook = absl::Microseconds(300);
+constexpr absl::Duration kPollInterval = absl::Microseconds(300);
 
 struct Options {
   int rank = 0;
@@ -194,7 +194,7 @@ class Host {
 
   Pending<bool> Wait(std::function<bool()> condition) {
     return waiter_.Until(std::move(condition), loop_->Now() + kLimit,
-                         [this] { return loop_->Now() + kLook; });
+                         [this] { return loop_->Now() + kPollInterval; });
   }
   // All hosts have arrived, and the common start has come.
   std::function<bool()> Together() {

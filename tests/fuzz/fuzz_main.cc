@@ -43,7 +43,7 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  gossamer::fuzz::ForgetLargestAllocation();
+  gossamer::fuzz::ResetLargestAllocation();
   chosen->run(std::as_bytes(std::span(data, size)));
   gossamer::fuzz::Require(
       gossamer::fuzz::LargestAllocation() <= chosen->largest_allocation,

@@ -103,20 +103,20 @@ TEST(GoldenPeerTest, ProbesAreAsTheyWere) {
   ASSERT_TRUE(measured);
   ExpectGoldenWire("link-probes/one", probes);
   // A third peer is asked, pings, hears the answer, and reports it.
-  constexpr PeerId kWitness{4}, kTarget{2}, kAsker{3};
-  std::vector<std::byte> errand;
-  prober.Ask(kWitness, kTarget);
-  AppendProbe(asked[0], errand, kFromThird);
+  constexpr PeerId kProxy{4}, kTarget{2}, kAsker{3};
+  std::vector<std::byte> ping_request;
+  prober.RequestPing(kProxy, kTarget);
+  AppendProbe(asked[0], ping_request, kFromThird);
   other.OnFrame(kAsker, std::exchange(asked, {})[0]);
   ASSERT_EQ(answered.size(), 1u);
-  AppendProbe(answered[0], errand);
-  prober.OnFrame(kWitness, std::exchange(answered, {})[0]);
+  AppendProbe(answered[0], ping_request);
+  prober.OnFrame(kProxy, std::exchange(answered, {})[0]);
   ASSERT_EQ(asked.size(), 1u);
-  AppendProbe(asked[0], errand);
+  AppendProbe(asked[0], ping_request);
   other.OnFrame(kTarget, std::exchange(asked, {})[0]);
   ASSERT_EQ(answered.size(), 1u);
-  AppendProbe(answered[0], errand);
-  ExpectGoldenWire("link-probes/errand", errand);
+  AppendProbe(answered[0], ping_request);
+  ExpectGoldenWire("link-probes/errand", ping_request);
 }
 
 }  // namespace

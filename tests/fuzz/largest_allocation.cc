@@ -42,7 +42,7 @@ const int installed = __sanitizer_install_malloc_and_free_hooks(
 }  // namespace
 
 size_t LargestAllocation() { return largest; }
-void ForgetLargestAllocation() { largest = 0; }
+void ResetLargestAllocation() { largest = 0; }
 
 #ifndef GOSSAMER_SANITIZED
 void* Allocate(size_t size) {

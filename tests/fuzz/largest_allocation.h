@@ -7,9 +7,9 @@
 
 namespace gossamer::fuzz {
 
-// In bytes, since ForgetLargestAllocation(), on any thread.
+// In bytes, since ResetLargestAllocation(), on any thread.
 size_t LargestAllocation();
-void ForgetLargestAllocation();
+void ResetLargestAllocation();
 
 }  // namespace gossamer::fuzz
 

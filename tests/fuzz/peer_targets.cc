@@ -46,7 +46,7 @@ class Probing {
     sent_ = 0;
     switch (kind % 4) {
       case 0:
-        if (from_ == kThird) return prober_.Ask(kOther, kThird);
+        if (from_ == kThird) return prober_.RequestPing(kOther, kThird);
         ++under_way_;
         prober_.Measure(kOther, [this](const auto& m) { End(m); });
         Require(under_way_ == 1, "another measurement ends the one before");
@@ -56,7 +56,8 @@ class Probing {
         break;
       default:
         Hear(kind % 4 == 2 ? Copy(in_.TakePiece()) : Answer());
-        // A pong ends an errand and requests the measurement's next answer.
+        // A pong ends a ping request and requests the measurement's next
+        // answer.
         Require(sent_ <= 2, "a frame is answered by two at most");
     }
   }

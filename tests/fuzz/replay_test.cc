@@ -46,7 +46,7 @@ TEST(FuzzReplayTest, KeptInputsAndTheirNeighboursAreSurvived) {
     SCOPED_TRACE(target.name);
     const std::vector<std::string> seeds = Seeds(target.name);
     EXPECT_FALSE(seeds.empty()) << "a target without a seed finds little";
-    ForgetLargestAllocation();
+    ResetLargestAllocation();
     RunOn(target, "");
     for (const std::string& seed : seeds) {
       RunOn(target, seed);

@@ -166,7 +166,7 @@ TEST_F(ImageFolderTest, ManyNamesTakeLittleMemory) {
         root() + "/c0/first.jpg",
         absl::StrCat(root(), "/c0/a_rather_long_name_", 100000 + i, ".JPEG"));
   }
-  ForgetPeakMemory();
+  ResetPeakMemory();
   const int64_t before = PeakMemory();
   const auto found = ImageFolder::Scan(root());
   const int64_t kilobytes = PeakMemory() - before;

@@ -14,7 +14,7 @@ CATALOGUE = "topology/fleet/event_kind.h"
 OF_SERVICES = "topology/fleet/service_event.h"
 
 
-TOLD = re.compile(r'(?:Report|report_|ReportSeldom|ReportSparingly|ReportRefused)\(\s*"(\w+)"')
+TOLD = re.compile(r'(?:Report|report_|ReportByTime|ReportByCount|ReportRefused)\(\s*"(\w+)"')
 # Matches Count("kind"), RunUntilTold(fleet, 1, "kind"), e.kind == "kind".
 NAMED = re.compile(r'(?:Count|Told)\([^()"]*"(\w+)"|kind [=!]= "(\w+)"')
 

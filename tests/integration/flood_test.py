@@ -50,11 +50,11 @@ class FloodTest(unittest.TestCase):
         certs = fleet.certs_of("peer-3") if locked else None
         for door, (port, path) in enumerate(doors):
             for k, kind in enumerate(KINDS):
-                # A host is barred after its flood.
+                # A host is banned after its flood.
                 source = f"127.0.{1 + door}.{1 + k}"
                 if locked:
                     # Without a certificate no flood begins, and no host is
-                    # barred: the next one is of the same host.
+                    # banned: the next one is of the same host.
                     flood = Flood("127.0.0.1", port, kind, path, certs, source,
                                   shows=False)
                     self.assertTrue(flood.run(LIMIT), f"{kind} at {path}")

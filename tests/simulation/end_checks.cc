@@ -146,8 +146,8 @@ double DistanceBound(const Scenario& s, const Codec& codec, double before,
                                       codec.format() == WireFormat::kTopK ||
                                       codec.format() == WireFormat::kSign);
   // A replica follows within some exchanges of the same edge.  Two bits a value
-  // need more of them, and an edge has fewer where partners change.
-  const bool fixed = (*MakeSchedule(s.schedule, s.peers, s.seed))->fixed();
+  // need more of them, and an edge has fewer where neighbours change.
+  const bool fixed = (*MakeSchedule(s.schedule, s.peers, s.seed))->is_static();
   const bool slow =
       codec.format() == WireFormat::kLm2 ||
       (s.quantized && codec.memory() == EdgeMemory::kReplicas && !fixed);
@@ -175,7 +175,7 @@ double DistanceBound(const Scenario& s, const Codec& codec, double before,
 std::string FindSilence(const Scenario& s, const View& view,
                         const CorrectionLedger& ledger, uint64_t since) {
   const auto schedule = view.MakeSchedule();
-  if (s.centralized() || !schedule.ok() || !(*schedule)->fixed()) return "";
+  if (s.centralized() || !schedule.ok() || !(*schedule)->is_static()) return "";
   const bool all =
       s.clockwork || s.deadline.kind == DeadlinePolicy::Kind::kNone;
   int edges = 0, silent = 0;

@@ -139,7 +139,7 @@ bool MemberWatch::Suspected(PeerId id, const View& view, absl::Time now) const {
   const std::optional<int> rank = view.RankOf(id);
   const auto schedule = view.MakeSchedule();
   std::set<PeerId> neighbors;
-  if (rank && schedule.ok() && (*schedule)->fixed()) {
+  if (rank && schedule.ok() && (*schedule)->is_static()) {
     for (const Neighbor& n :
          (*schedule)->Row(*rank, view.from_round).neighbors) {
       neighbors.insert(view.members[static_cast<size_t>(n.rank)].id);

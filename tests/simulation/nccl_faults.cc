@@ -59,9 +59,9 @@ NcclOptions NcclOptionsOf(const Scenario& s, PeerId self) {
   const absl::Duration way = s.link.latency * (1 + s.link.jitter);
   NcclOptions options{.self = self, .least_bytes = 1};
   options.deadline = absl::Seconds(1) + 4 * way + 4 * s.nccl.operation;
-  options.patience = absl::Milliseconds(50) + 2 * way;
+  options.offer_timeout = absl::Milliseconds(50) + 2 * way;
   options.making = absl::Seconds(10) + 10 * s.interval();
-  // Few looks make a fast simulation.
+  // Few polls make a fast simulation.
   options.poll = std::max(absl::Milliseconds(1), s.step_time / 10);
   return options;
 }

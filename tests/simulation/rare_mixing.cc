@@ -60,7 +60,7 @@ int LateOf(const Scenario& s, int most) {
 }
 
 void DrawRareGraph(Scenario& s, Draws d) {
-  if (ChangesByRound(s.schedule.graph) || s.centralized() ||
+  if (IsTimeVarying(s.schedule.graph) || s.centralized() ||
       !d.Chance(kRareGraph)) {
     return;
   }
@@ -83,7 +83,7 @@ void DrawRareGraph(Scenario& s, Draws d) {
 // so far apart that they may need longer than a seed to meet.
 void DrawClockwork(Scenario& s, Draws d) {
   if (s.centralized() || s.chebyshev || s.optimizer.name == "cold" ||
-      ChangesByRound(s.schedule.graph) || s.overlap == 0 ||
+      IsTimeVarying(s.schedule.graph) || s.overlap == 0 ||
       s.link.latency < s.TimeOfCompute() ||
       s.deadline.kind == DeadlinePolicy::Kind::kNone || !d.Chance(kClockwork)) {
     return;

@@ -90,7 +90,7 @@ void DrawMethod(Scenario& s, Draws d) {
     if (s.codec == "power-gossip" && (s.overlap < 0 || s.overlap > 1)) {
       s.overlap = 1;
     }
-  } else if (!ChangesByRound(s.schedule.graph) && d.Chance(0.1)) {
+  } else if (!IsTimeVarying(s.schedule.graph) && d.Chance(0.1)) {
     s.optimizer.name = "cold";
     s.optimizer.make = OwnRule(s.optimizer.name);
     s.codec = d.Of<const char*>({"innov-int8", "innov-int4", "dyna"});
@@ -306,7 +306,7 @@ void DrawLearned(Scenario& s, Draws d) {
 
 void DrawChebyshev(Scenario& s, Draws d) {
   if (s.centralized() || s.tracked || s.optimizer.name == "cold" ||
-      ChangesByRound(s.schedule.graph) || !d.Chance(0.04)) {
+      IsTimeVarying(s.schedule.graph) || !d.Chance(0.04)) {
     return;
   }
   KeepMembers(s);
@@ -335,12 +335,12 @@ void DrawReplicaMemory(Scenario& s, Draws d) {
 }
 
 // A fleet in which edges come and go with the rounds, as they do in large ones.
-void DrawPartners(Scenario& s, Draws d) {
+void DrawMostNeighbors(Scenario& s, Draws d) {
   if (s.centralized() || s.tracked || s.optimizer.name == "cold" ||
       NamesPlayers(s.codec) || s.replica_edges > 0) {
     return;
   }
-  if (d.Chance(0.5)) s.most_partners = d.Int(2, s.peers);
+  if (d.Chance(0.5)) s.most_neighbors = d.Int(2, s.peers);
 }
 
 // Read errors of a disk that answers when it is asked again.
@@ -410,7 +410,7 @@ Scenario DrawScenario(uint64_t seed, bool nccl) {
   DrawClockwork(s, Draws(key.Fold("clockwork")));
   DrawPlayers(s, Draws(key.Fold("players")));
   DrawReplicaMemory(s, Draws(key.Fold("replica memory")));
-  DrawPartners(s, Draws(key.Fold("partners")));
+  DrawMostNeighbors(s, Draws(key.Fold("partners")));
   DrawReadErrors(s, Draws(key.Fold("read errors")));
   DrawRareGraph(s, Draws(key.Fold("rare graph")));
   DrawDeepOverlap(s, Draws(key.Fold("deep overlap")));
@@ -426,7 +426,7 @@ Scenario DrawScenario(uint64_t seed, bool nccl) {
       f.storm_rate > 0 || f.spoil_rate > 0 || f.twin_rate > 0;
   s.ends_by_stop = may_be_late || f.fleet_stop ||
                    s.deadline.kind != DeadlinePolicy::Kind::kNone;
-  s.calm_rounds = !ChangesByRound(s.schedule.graph) && s.peers > 8 ? 100 : 60;
+  s.calm_rounds = !IsTimeVarying(s.schedule.graph) && s.peers > 8 ? 100 : 60;
   // Turns meet by drawn coins, which may take many rounds.
   if (s.clockwork) s.calm_rounds = 150;
   return s;

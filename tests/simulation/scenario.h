@@ -88,8 +88,8 @@ struct Scenario {
   bool quantized = false;
   double clip_radius = 0;
   int replica_edges = 0;  // edges that memory holds replicas for; 0: all
-  int most_partners = kMostPartners;  // PeerSpec::most_partners
-  int overlap = 1;                    // h, or kAutoOverlap
+  int most_neighbors = kMostNeighbors;  // PeerSpec::most_neighbors
+  int overlap = 1;                      // h, or kAutoOverlap
   int mixing_rounds = 1;
   bool chebyshev = false;  // combines the mixing rounds
   bool step_then_mix = false;

@@ -23,7 +23,7 @@ WORK = {
     "lives a seed": (10, None),
     "corrections a seed": (1370, None),
 }
-# The same where all use NCCL: looks at what is under way are events, too (mean
+# The same where all use NCCL: polls of what is under way are events, too (mean
 # 43), and 400 operations a seed.
 WORK_OF_NCCL = {
     **WORK,

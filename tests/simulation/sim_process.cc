@@ -37,8 +37,8 @@ constexpr size_t kVectorsOfAState = 8;
 constexpr size_t kAround = 8192;
 // A restarted peer may go on without the service after a number of intervals
 // between these.
-constexpr double kLeastPatience = 2;
-constexpr double kMostPatience = 20;
+constexpr double kLeastTimeout = 2;
+constexpr double kMostTimeout = 20;
 
 // COLD's dual goes on pushing while a calm game stands still, so parameters may
 // grow.
@@ -203,7 +203,7 @@ bool SimProcess::may_fail() const {
          (spoilt_ && absl::StrContains(status().message(), "begins anew"));
 }
 
-// The resting edges of members are left out: they give back what they have
+// The inactive edges of members are left out: they give back what they have
 // added when they are forgotten, one end before the other.
 std::vector<float> SimProcess::Brought() {
   if (step_->hooks() == nullptr) return {};
@@ -249,9 +249,9 @@ Task<absl::Status> SimProcess::Register() {
           ReadLastView(files_, SimMachine::kLastView, "sim", machine_.id)
               .value_or(nullptr);
     }
-    o.patience = world_.scenario.interval() *
-                 (kLeastPatience + (kMostPatience - kLeastPatience) *
-                                       key_.Fold("patience").Uniform(0));
+    o.answer_timeout = world_.scenario.interval() *
+                       (kLeastTimeout + (kMostTimeout - kLeastTimeout) *
+                                            key_.Fold("patience").Uniform(0));
   }
   client_ = std::make_unique<TopologyClient>(
       std::move(o), &loop_, world_.service.Connect(&loop_, &crash_));
@@ -322,7 +322,7 @@ absl::Status SimProcess::MakePeer() {
   spec.deadline = s.deadline;
   spec.limits.clip_radius = s.clip_radius;
   spec.replica_memory = ReplicaMemory();
-  spec.most_partners = s.most_partners;
+  spec.most_neighbors = s.most_neighbors;
   if (!MayGrow(s)) spec.limits.largest = kLargestParameter;
   spec.suspect_after = s.suspect_after;
   spec.liveness_limit = s.LivenessLimit();
@@ -435,7 +435,7 @@ void SimProcess::OnEvent(const Event& event) {
 
 void SimProcess::Check() {
   if (!peer_ || crash_.dead()) return;
-  if (peer_->next_look() >
+  if (peer_->next_poll() >
       loop_.Now() + kLongestWait * world_.scenario.LivenessLimit()) {
     Violation("it waits without a deadline");
   }

@@ -64,7 +64,7 @@ struct SimMachine {
   std::set<uint64_t> unsaved;
   uint64_t rounds_done = 0;    // peer-rounds, over all processes
   std::vector<float> last;     // parameters at the end of the last process
-  std::vector<float> brought;  // MixingHooks::Added, without resting edges
+  std::vector<float> brought;  // MixingHooks::Added, without inactive edges
 };
 
 }  // namespace gossamer::simulation

@@ -16,10 +16,10 @@ namespace gossamer::simulation {
 namespace {
 
 // Faults last for at most so many intervals, however slow they make the fleet.
-// Every later phase must end within kPatience and a number of its longest
+// Every later phase must end within kPhaseTimeout and a number of its longest
 // rounds.
 constexpr int kLongestFaults = 400;
-constexpr absl::Duration kPatience = absl::Minutes(3);
+constexpr absl::Duration kPhaseTimeout = absl::Minutes(3);
 constexpr uint64_t kRoundsToGather = 150;
 constexpr uint64_t kRoundsToEnd = 10;
 
@@ -95,7 +95,7 @@ void Simulation::Violation(const std::string& what) {
 
 void Simulation::Enter(Phase phase, uint64_t rounds) {
   phase_ = phase;
-  give_up_ = loop_.Now() + kPatience + rounds * scenario_.LongestRound();
+  give_up_ = loop_.Now() + kPhaseTimeout + rounds * scenario_.LongestRound();
   Tell("fleet", absl::StrCat("phase ", static_cast<int>(phase), " at round ",
                              MaxRound(hosts_)));
 }

@@ -153,7 +153,7 @@ TEST(Simulation, EveryGraphAndOverlapIsDrawn) {
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     const Scenario s = DrawScenario(seed);
     ++overlaps[s.overlap];
-    if (ChangesByRound(s.schedule.graph)) continue;
+    if (IsTimeVarying(s.schedule.graph)) continue;
     ++graphs[s.schedule.graph];
     weighted += s.schedule.edges.find(':') != std::string::npos;
     late += s.schedule.graph == "erdos-renyi" && s.late > 0;

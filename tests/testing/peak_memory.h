@@ -9,7 +9,7 @@
 
 namespace gossamer {
 
-// Returns the peak in kilobytes since ForgetPeakMemory().
+// Returns the peak in kilobytes since ResetPeakMemory().
 inline int64_t PeakMemory() {
   std::ifstream file("/proc/self/status");
   for (std::string line; std::getline(file, line);) {
@@ -26,9 +26,7 @@ inline constexpr int64_t kBombRefusal = 128 << 10;
 inline constexpr int64_t kPeakFactor = 1;
 inline constexpr int64_t kBombRefusal = 64 << 10;
 #endif
-inline void ForgetPeakMemory() {
-  std::ofstream("/proc/self/clear_refs") << "5";
-}
+inline void ResetPeakMemory() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
 }  // namespace gossamer
 

@@ -45,7 +45,7 @@ class StaticFleet::Peer final : public Membership {
     MutexLock lock(&fleet_->mu_);
     double busy = 0;
     for (const auto& [id, host] : fleet_->hosts_) {
-      busy = std::max(busy, host.report.tempo.busy_seconds);
+      busy = std::max(busy, host.report.timing.busy_seconds);
     }
     return busy;
   }

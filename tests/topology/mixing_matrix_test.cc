@@ -160,7 +160,7 @@ class Unknown : public MixingSchedule {
   MixingRow Row(int rank, uint64_t round) const override {
     return known_.Row(rank, round);
   }
-  bool fixed() const override { return false; }
+  bool is_static() const override { return false; }
 
  private:
   const MixingSchedule& known_;

@@ -80,7 +80,7 @@ TEST_P(EverySchedule, FixedAndPeriodSayWhatTheRowsDo) {
         }
       }
     }
-    EXPECT_EQ((*made)->fixed(), !changes) << GetParam() << size;
+    EXPECT_EQ((*made)->is_static(), !changes) << GetParam() << size;
   }
 }
 
@@ -162,13 +162,13 @@ TEST(MixingScheduleTest, ExponentialIsAGraphNameToo) {
             (std::vector<Neighbor>{{.rank = 7, .weight = 0.5}}));
 }
 
-TEST(MixingScheduleTest, FewestPartnersOverAllRounds) {
+TEST(MixingScheduleTest, MinDegreeOverAllRounds) {
   const auto fewest = [](const std::string& graph, int size) {
     ScheduleSpec spec;
     spec.graph = graph;
     const auto schedule = MakeSchedule(spec, size, 1);
     EXPECT_TRUE(schedule.ok()) << schedule.status();
-    return FewestPartners(**schedule);
+    return MinDegree(**schedule);
   };
   EXPECT_EQ(fewest("ring", 8), 2);
   EXPECT_EQ(fewest("star", 8), 1);
@@ -176,7 +176,7 @@ TEST(MixingScheduleTest, FewestPartnersOverAllRounds) {
   EXPECT_EQ(fewest("torus", 8), 3);
   EXPECT_EQ(fewest("complete", 8), 7);
   EXPECT_EQ(fewest("one-peer-exponential", 16), 4);
-  EXPECT_EQ(FewestPartners(*Make("permuted-ring", 8)), 7);
+  EXPECT_EQ(MinDegree(*Make("permuted-ring", 8)), 7);
 }
 
 TEST(MixingScheduleTest, RefusesWhatCannotBe) {

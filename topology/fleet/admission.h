@@ -12,11 +12,11 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "algorithms/base/ids.h"
+#include "topology/fleet/batch_window.h"
 #include "topology/fleet/departures.h"
 #include "topology/fleet/fleet_notes.h"
 #include "topology/fleet/fleet_options.h"
 #include "topology/fleet/fleet_sizes.h"
-#include "topology/fleet/gathering.h"
 #include "topology/fleet/roster.h"
 #include "topology/fleet/stop_agreement.h"
 #include "topology/fleet/views.h"
@@ -87,7 +87,7 @@ class Admission {
   StopAgreement& stop_;
   FleetSizes& sizes_;
   FleetNotes& notes_;
-  Gathering joining_;
+  BatchWindow joining_;
 };
 
 }  // namespace gossamer

@@ -25,9 +25,9 @@ PeerReport ReportOf(const wire::HeartbeatRequest& m) {
   report.round = m.round();
   report.steps = m.steps();
   report.rounds_per_second = m.rounds_per_second();
-  report.tempo = {.busy_seconds = m.busy_seconds(),
-                  .exchange_seconds = m.exchange_seconds(),
-                  .rounds = m.tempo_rounds()};
+  report.timing = {.busy_seconds = m.busy_seconds(),
+                   .exchange_seconds = m.exchange_seconds(),
+                   .rounds = m.tempo_rounds()};
   report.losses = LossesOf(m);
   if (m.has_score()) report.score = m.score();
   report.bytes_sent = m.bytes_sent();

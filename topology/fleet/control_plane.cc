@@ -18,7 +18,7 @@ namespace gossamer {
 namespace {
 
 // A measurement, and heartbeats before and after it.
-constexpr absl::Duration kTurnLimit = absl::Seconds(40);
+constexpr absl::Duration kSlotLimit = absl::Seconds(40);
 // Room for a count or a loss beside its name in a message.
 constexpr size_t kCountBytes = 16;
 // The losses that are among what every peer has: those of a GAN.  In
@@ -51,7 +51,7 @@ ControlPlane::ControlPlane(std::unique_ptr<Fleet> fleet, SaveRecord save,
       save_(std::move(save)),
       fleet_(std::move(fleet)),
       adds_mac_(sign == nullptr),
-      survey_(kTurnLimit),
+      survey_(kSlotLimit),
       view_answers_(adds_mac_ ? SignView([this](wire::ViewMessage& view) {
         return AddMac(fleet_->record().mac_key, view);
       })
@@ -216,7 +216,7 @@ absl::Status ControlPlane::CheckRun(const std::string& run_id) const {
 // plain line, and the lines are throttled.
 absl::Status ControlPlane::Refuse(std::string_view call,
                                   const absl::Status& why) {
-  events_->ReportSeldom(
+  events_->ReportByTime(
       "request_refused", clock_(),
       absl::StrCat(std::string(call), ": ", PlainText(why.message())));
   return why;
@@ -236,7 +236,7 @@ absl::Status ControlPlane::Register(const wire::RegisterRequest& request,
   Registration r = RegistrationOf(request);
   if (adds_mac_ && IsForeign(r, request)) {
     r.foreign = true;
-    events_->ReportSeldom(
+    events_->ReportByTime(
         "request_refused", clock_(),
         absl::StrFormat("register of peer %d: the view that it trains by is of "
                         "no service with this store, and not taken",
@@ -249,9 +249,9 @@ absl::Status ControlPlane::Register(const wire::RegisterRequest& request,
     // A peer that waits asks again by itself; one that is refused needs a
     // person.
     if (absl::IsUnavailable(id.status())) {
-      events_->ReportSeldom("peer_waits", clock_(), what);
+      events_->ReportByTime("peer_waits", clock_(), what);
     } else {
-      events_->ReportSeldom("peer_refused", clock_(), what);
+      events_->ReportByTime("peer_refused", clock_(), what);
     }
     return id.status();
   }
@@ -291,17 +291,17 @@ void ControlPlane::Survey(const wire::HeartbeatRequest& request,
                           wire::HeartbeatResponse& response) {
   const PeerId peer{request.peer_id()};
   if (request.survey_number() != 0) {
-    std::optional<LinkMeasurement> way;
+    std::optional<LinkMeasurement> link;
     if (request.survey_measured()) {
-      way = {.rtt_seconds = request.survey_rtt_seconds(),
-             .bytes_per_second = request.survey_bytes_per_second()};
+      link = {.rtt_seconds = request.survey_rtt_seconds(),
+              .bytes_per_second = request.survey_bytes_per_second()};
     }
-    survey_.Report(peer, request.survey_number(), way, clock_());
+    survey_.Report(peer, request.survey_number(), link, clock_());
   }
   const std::optional<LinkSurvey::Task> task = survey_.TaskOf(peer);
   if (!task) return;
   // The address is the newest one of the other member.  If that one has gone
-  // since, there is no task, and the turn ends by its limit.
+  // since, there is no task, and the slot ends by its limit.
   const MemberRecord* m = FindMember(fleet_->record().members, task->other);
   if (m == nullptr) return;
   response.set_survey_number(task->number);
@@ -339,19 +339,19 @@ absl::Status ControlPlane::MeasureLinks(
     log_(absl::StrCat("measures the ways between ", view.members.size(),
                       " members"));
   }
-  response.set_turn(static_cast<uint32_t>(survey_.turn()));
-  response.set_turns(static_cast<uint32_t>(survey_.turns()));
+  response.set_turn(static_cast<uint32_t>(survey_.slot()));
+  response.set_turns(static_cast<uint32_t>(survey_.slots()));
   for (const PeerId from : survey_.members()) {
     response.add_member_id(from.value);
     for (const PeerId to : survey_.members()) {
-      const auto way = survey_.way(from, to);
-      // A full matrix, row by row; -1 is a way that was not measured.
-      response.add_rtt_seconds(way ? way->rtt_seconds : -1);
-      response.add_bytes_per_second(way ? way->bytes_per_second : -1);
+      const auto link = survey_.link(from, to);
+      // A full matrix, row by row; -1 is a link that was not measured.
+      response.add_rtt_seconds(link ? link->rtt_seconds : -1);
+      response.add_bytes_per_second(link ? link->bytes_per_second : -1);
     }
   }
   for (const FleetPeer& peer : fleet_->Snapshot(clock_()).peers) {
-    const double busy = peer.report.tempo.busy_seconds;
+    const double busy = peer.report.timing.busy_seconds;
     if (std::isfinite(busy)) {
       response.set_busy_seconds(std::max(response.busy_seconds(), busy));
     }

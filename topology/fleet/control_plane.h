@@ -69,7 +69,7 @@ class ControlPlane {
   absl::Status Stop(const wire::StopRequest& request,
                     wire::StopResponse& response);
 
-  // Starts a survey of the ways between members, if asked and none is under
+  // Starts a survey of the links between members, if asked and none is under
   // way, and says what is known.  kFailedPrecondition before there is a view,
   // and with more members than an answer can be of.
   absl::Status MeasureLinks(const wire::MeasureLinksRequest& request,

@@ -32,7 +32,7 @@ std::vector<Member> Donors::Able(absl::Time now) const {
 }
 
 void Donors::Choose(const std::vector<PeerId>& joining, absl::Time now) {
-  Forget();
+  Reset();
   std::vector<const MemberRecord*> needy;
   for (const MemberRecord& m : roster_.members()) {
     // Parameters of a peer that cannot be admitted yet would only grow old, and

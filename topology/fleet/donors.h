@@ -24,7 +24,7 @@ class Donors {
 
   // Chooses anew.  `joining`: the peers outside that the fleet can have, by id.
   void Choose(const std::vector<PeerId>& joining, absl::Time now);
-  void Forget() {
+  void Reset() {
     donors_.clear();
     joiners_.clear();
   }

@@ -163,16 +163,16 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
   // taken back before the peer's record is looked up, which that view may
   // bring.
   GOSSAMER_RETURN_IF_ERROR(registrar_.Check(r, first));
-  if (restoration_.HandsBack(r)) ForgetDecisions();
+  if (restoration_.HandsBack(r)) ResetDecisions();
   GOSSAMER_RETURN_IF_ERROR(restoration_.Restore(r, now));
   const bool known = std::ranges::any_of(
       roster_.members(),
       [&](const MemberRecord& m) { return m.boot_id == r.boot_id; });
   if (Finished() && !known && !r.has_parameters) {
     // The run is over and a peer starts again: another fleet gathers.
-    restoration_.ForgetRun();
+    restoration_.ResetRun();
     views_.Disassemble();
-    ForgetDecisions();
+    ResetDecisions();
   }
   const PeerId id = roster_.AssignId(r);
   const MemberRecord* member = roster_.Find(id);
@@ -330,10 +330,10 @@ void Fleet::Decide(absl::Time now) {
   donors_.Choose(admission_.Joining(now), now);
 }
 
-void Fleet::ForgetDecisions() {
+void Fleet::ResetDecisions() {
   undecided_ = 0;
   outlook_ = {};
-  donors_.Forget();
+  donors_.Reset();
 }
 
 void Fleet::Learn(const FleetHeartbeat& heartbeat, MemberRecord& member,

@@ -120,7 +120,7 @@ class Fleet {
   // they leave.
   void Decide(absl::Time now);
   // Another run begins, or one goes on that was not known.
-  void ForgetDecisions();
+  void ResetDecisions();
   FleetAnswer Answer(const FleetHeartbeat& heartbeat, absl::Time now);
   // The present view for a member that resumes from that round.
   std::shared_ptr<const View> ViewFrom(uint64_t resume_round);

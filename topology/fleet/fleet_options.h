@@ -33,8 +33,8 @@ struct FleetOptions {
   std::vector<std::string> decides = {};
   // Least spectral gap (of a random schedule: Contraction::gap).
   double min_gap = 0;
-  // Others that every peer mixes with, over all rounds (FewestPartners).
-  int min_partners = 0;
+  // Others that every peer mixes with, over all rounds (MinDegree).
+  int min_degree = 0;
   absl::Duration heartbeat = absl::Seconds(1);
   // A peer without a heartbeat for so long has lost its lease.
   absl::Duration lease = absl::Seconds(4);

@@ -13,13 +13,12 @@ namespace gossamer {
 absl::Status CheckFleetSize(const FleetOptions& options, int peers) {
   GOSSAMER_ASSIGN_OR_RETURN(
       const auto schedule, MakeSchedule(options.schedule, peers, options.seed));
-  if (const int fewest = FewestPartners(*schedule);
-      fewest < options.min_partners) {
+  if (const int fewest = MinDegree(*schedule); fewest < options.min_degree) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "graph %s on %d peers: some mix with only %d others, and "
         "mixing.clip_radius needs %d.  Take a denser graph or one that changes "
         "by round, or leave it out",
-        options.schedule.graph, peers, fewest, options.min_partners));
+        options.schedule.graph, peers, fewest, options.min_degree));
   }
   // The gap of a random schedule may have to be estimated, which takes time: it
   // is looked at only if there is a floor.

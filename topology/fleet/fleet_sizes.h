@@ -16,7 +16,7 @@
 namespace gossamer {
 
 // kInvalidArgument: the schedule cannot be for so many peers, its gap is below
-// the floor, or a peer would have fewer partners than it needs.
+// the floor, or a peer would have fewer neighbours than it needs.
 absl::Status CheckFleetSize(const FleetOptions& options, int peers);
 
 // Answers whether the fleet can have so many members, and says once why it

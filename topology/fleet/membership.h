@@ -24,19 +24,19 @@ namespace gossamer {
 
 // The times that a peer's rounds and exchanges take, over its last ones in the
 // present view.
-struct Tempo {
+struct RoundTiming {
   double busy_seconds = 0;      // a round without its waiting, median
   double exchange_seconds = 0;  // the longest of a round, 90th percentile
   uint64_t rounds = 0;          // with an exchange of the present formats
 };
 
-// The measured way from one peer to another.
+// The measured link from one peer to another.
 struct LinkMeasurement {
   double rtt_seconds = 0;       // the least of some
   double bytes_per_second = 0;  // the most of some; 0: no limit was seen
 };
 
-// A way that the service asks a peer to measure.
+// A link that the service asks a peer to measure.
 struct SurveyTask {
   uint64_t number = 0;
   Member to;
@@ -47,7 +47,7 @@ struct PeerReport {
   uint64_t round = 0;  // the next round it will emit
   uint64_t steps = 0;
   double rounds_per_second = 0;
-  Tempo tempo;
+  RoundTiming timing;
   PlayerLosses losses;          // of the last round; empty before
   std::optional<double> score;  // latest, if this peer evaluates
   uint64_t bytes_sent = 0;      // since start

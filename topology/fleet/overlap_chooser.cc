@@ -33,11 +33,11 @@ int StepsFor(double exchange, double step) {
 
 }  // namespace
 
-int OverlapChooser::Choose(std::span<const Tempo> peers, int current,
+int OverlapChooser::Choose(std::span<const RoundTiming> peers, int current,
                            uint64_t rounds) {
   double step = 0;
   uint64_t measured = std::numeric_limits<uint64_t>::max();
-  for (const Tempo& p : peers) {
+  for (const RoundTiming& p : peers) {
     const bool sound = std::isfinite(p.busy_seconds) && p.busy_seconds > 0 &&
                        std::isfinite(p.exchange_seconds) &&
                        p.exchange_seconds >= 0;
@@ -49,7 +49,7 @@ int OverlapChooser::Choose(std::span<const Tempo> peers, int current,
   }
   if (peers.empty()) return current;
   double exchange = 0;
-  for (const Tempo& p : peers) {
+  for (const RoundTiming& p : peers) {
     if (p.busy_seconds >= kNearlyAsSlow * step) {
       exchange = std::max(exchange, p.exchange_seconds);
     }
@@ -62,7 +62,7 @@ int OverlapChooser::Choose(std::span<const Tempo> peers, int current,
   // more measurements.  A smaller h that did not do takes twice as long the
   // next time: the time of an exchange may depend on h itself.
   const int less = StepsFor(kToSpare * exchange, step);
-  if (less >= current || rounds < patience_) return current;
+  if (less >= current || rounds < hold_rounds_) return current;
   went_back_ = true;
   return less;
 }
@@ -88,7 +88,7 @@ int OverlapChooser::Larger(int enough, int current, double exchange,
     full_.reset();
   }
   raised_ = Raise{.from = current, .to = enough, .exchange = exchange};
-  if (std::exchange(went_back_, false)) patience_ *= 2;
+  if (std::exchange(went_back_, false)) hold_rounds_ *= 2;
   return enough;
 }
 

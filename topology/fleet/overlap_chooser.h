@@ -33,7 +33,7 @@ class OverlapChooser {
   // On a link that is full, exchanges take longer the more of them are under
   // way, and no h hides them.  A larger h that brought nothing is the last,
   // until exchanges take another time for long.
-  int Choose(std::span<const Tempo> peers, int current, uint64_t rounds);
+  int Choose(std::span<const RoundTiming> peers, int current, uint64_t rounds);
 
  private:
   struct Raise {
@@ -45,8 +45,9 @@ class OverlapChooser {
   std::optional<Raise> raised_;  // the last one, until it has been judged
   // Seconds of an exchange, on a link that is full.
   std::optional<double> full_;
-  uint64_t patience_ = kExchangesToGoBack;  // rounds before one of a smaller h
-  bool went_back_ = false;                  // by the last change
+  uint64_t hold_rounds_ =
+      kExchangesToGoBack;   // rounds before one of a smaller h
+  bool went_back_ = false;  // by the last change
 };
 
 }  // namespace gossamer

@@ -112,7 +112,7 @@ uint64_t Progress::FutureRound() const {
 double Progress::SlowestBusy() const {
   double slowest = 0;
   for (const MemberRecord& m : roster_.members()) {
-    const double busy = roster_.live(m.id).report.tempo.busy_seconds;
+    const double busy = roster_.live(m.id).report.timing.busy_seconds;
     if (OfTheFleet(m) && std::isfinite(busy)) slowest = std::max(slowest, busy);
   }
   return slowest;

@@ -12,8 +12,8 @@
 
 #include "absl/time/time.h"
 #include "algorithms/base/ids.h"
+#include "topology/fleet/batch_window.h"
 #include "topology/fleet/fleet_sizes.h"
-#include "topology/fleet/gathering.h"
 #include "topology/fleet/roster.h"
 #include "topology/fleet/suspicion.h"
 #include "topology/fleet/views.h"
@@ -66,7 +66,7 @@ class Removal {
   Views& views_;
   const Suspicion& suspicion_;
   FleetSizes& sizes_;
-  Gathering silent_;
+  BatchWindow silent_;
 };
 
 }  // namespace gossamer

@@ -23,7 +23,7 @@ bool Holds(const View& view, PeerId id) {
 
 }  // namespace
 
-void Restoration::ForgetRun() {
+void Restoration::ResetRun() {
   roster_.Clear();
   suspicion_.Clear();
   stop_.Clear();
@@ -132,7 +132,7 @@ void Restoration::TakeView(const Registration& r, absl::Time now) {
   if (!views_.assembled() || views_.Finished()) {
     // Peers that have registered meanwhile, with a fleet that was thought to
     // begin, register again: they come to one that is under way.
-    ForgetRun();
+    ResetRun();
     views_.Disassemble();
     roster_.TakeRunOf(r);
   }

@@ -42,8 +42,8 @@ class Restoration {
   // kInvalidArgument: the view cannot be; kUnavailable: `r` trains in a fleet
   // that is not known; kFailedPrecondition: its run is over.
   absl::Status Restore(const Registration& r, absl::Time now);
-  // The run is forgotten: another one begins, or goes on that was not known.
-  void ForgetRun();
+  // The run is over: another one begins, or goes on that was not known.
+  void ResetRun();
 
  private:
   bool BringsNewer(const Registration& r) const;

@@ -98,7 +98,7 @@ class ServiceEvents {
   }
   // An event that a caller can repeat as often as it likes: at most one line in
   // ten seconds.
-  void ReportSeldom(ServiceEvent event, absl::Time now, std::string_view what) {
+  void ReportByTime(ServiceEvent event, absl::Time now, std::string_view what) {
     ++counts_[event.index()];
     Throttle& throttle = by_time_[event.index()];
     if (throttle.Due(now) == 0) return;
@@ -107,8 +107,8 @@ class ServiceEvents {
   }
   // An event that is counted elsewhere, `times` by now: a line at the first,
   // the tenth, the hundredth.
-  void ReportSparingly(ServiceEvent event, uint64_t times,
-                       std::string_view what) {
+  void ReportByCount(ServiceEvent event, uint64_t times,
+                     std::string_view what) {
     counts_[event.index()] = times;
     if (by_count_[event.index()].Due(times) == 0) return;
     Log(event, absl::StrCat(times, " ", std::string(what)));

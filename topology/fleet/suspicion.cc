@@ -59,7 +59,8 @@ const MixingSchedule* Suspicion::FixedSchedule() const {
     schedule_ = schedule.ok() ? *std::move(schedule) : nullptr;
     schedule_of_ = now_of;
   }
-  return schedule_ != nullptr && schedule_->fixed() ? schedule_.get() : nullptr;
+  return schedule_ != nullptr && schedule_->is_static() ? schedule_.get()
+                                                        : nullptr;
 }
 
 bool Suspicion::MayMix(const MemberRecord& m, PeerId id) const {

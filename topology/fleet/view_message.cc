@@ -50,7 +50,7 @@ wire::ViewMessage ToMessage(const View& view) {
   }
   // The message has a name for a graph of all rounds and one for what changes
   // by round, and the weights' rule, of which there is one.
-  const bool changes = ChangesByRound(view.schedule.graph);
+  const bool changes = IsTimeVarying(view.schedule.graph);
   m.set_graph(changes ? ScheduleSpec{}.graph : view.schedule.graph);
   m.set_schedule(changes ? view.schedule.graph : kSameEveryRound);
   m.set_weights(kWeights);
@@ -104,8 +104,8 @@ absl::StatusOr<View> FromMessage(const wire::ViewMessage& m) {
   const bool same = m.schedule() == kSameEveryRound;
   // Older services call the graph of one-peer-exponential fixed, too.
   const bool known =
-      same ? !ChangesByRound(m.graph()) || m.graph() == "one-peer-exponential"
-           : ChangesByRound(m.schedule());
+      same ? !IsTimeVarying(m.graph()) || m.graph() == "one-peer-exponential"
+           : IsTimeVarying(m.schedule());
   if (!known || (m.weights() != kWeights && m.weights() != kUniform)) {
     return Refused("whose mixing matrix this release does not know");
   }

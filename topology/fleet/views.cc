@@ -175,7 +175,7 @@ void Views::ReplaceForgotten(const View& known, const MemberRecord& member,
 
 void Views::AdaptOverlap() {
   if (options_.overlap_steps != kAutoOverlap || view().epoch == 0) return;
-  std::vector<Tempo> tempos;
+  std::vector<RoundTiming> timings;
   uint64_t slowest = std::numeric_limits<uint64_t>::max();
   for (const MemberRecord& m : roster_.members()) {
     if (m.finished || !OfTheFleet(m)) continue;
@@ -184,11 +184,11 @@ void Views::AdaptOverlap() {
         report.round - std::min(report.round, view().from_round);
     // A peer that has measured more rounds than it has made in this view
     // measured them in the one before.
-    if (made < report.tempo.rounds || report.tempo.rounds == 0) return;
+    if (made < report.timing.rounds || report.timing.rounds == 0) return;
     slowest = std::min(slowest, report.round);
-    tempos.push_back(report.tempo);
+    timings.push_back(report.timing);
   }
-  const int chosen = overlap_.Choose(tempos, view().overlap_steps,
+  const int chosen = overlap_.Choose(timings, view().overlap_steps,
                                      slowest - view().from_round);
   if (chosen == view().overlap_steps) return;
   View next = Next(progress_.FutureRound());

@@ -69,11 +69,11 @@ class EtcdClient::Stubs {
           return MakeCallChannel(endpoint, CredentialsOf(pems_), kMostReceived);
         }) {}
 
-  absl::Status Ask(const InstanceCalls::Call& call) {
+  absl::Status Run(const InstanceCalls::Call& call) {
     // An error here is no reason to stop: the certificates that were read
     // before may still be good.
     const absl::Status read = ReadAgain();
-    const grpc::Status status = instances_.Ask(limit_, call);
+    const grpc::Status status = instances_.Run(limit_, call);
     if (status.ok()) return absl::OkStatus();
     return absl::UnavailableError(
         absl::StrCat("etcd at ", endpoints_, ": ", status.error_message(),
@@ -93,7 +93,7 @@ class EtcdClient::Stubs {
       if (now == pems_) return absl::OkStatus();
       pems_ = std::move(now);
     }
-    instances_.Forget();
+    instances_.ResetChannels();
     return absl::OkStatus();
   }
 
@@ -122,7 +122,7 @@ absl::StatusOr<std::optional<etcd::KeyValue>> EtcdClient::Get(
   etcd::RangeRequest request;
   request.set_key(key);
   etcd::RangeResponse response;
-  GOSSAMER_RETURN_IF_ERROR(stubs_->Ask([&](const auto& channel, auto* context) {
+  GOSSAMER_RETURN_IF_ERROR(stubs_->Run([&](const auto& channel, auto* context) {
     return etcd::KV::Stub(channel).Range(context, request, &response);
   }));
   if (response.kvs().empty()) return std::nullopt;
@@ -132,7 +132,7 @@ absl::StatusOr<std::optional<etcd::KeyValue>> EtcdClient::Get(
 absl::StatusOr<etcd::TxnResponse> EtcdClient::Commit(
     const etcd::TxnRequest& transaction) {
   etcd::TxnResponse response;
-  GOSSAMER_RETURN_IF_ERROR(stubs_->Ask([&](const auto& channel, auto* context) {
+  GOSSAMER_RETURN_IF_ERROR(stubs_->Run([&](const auto& channel, auto* context) {
     return etcd::KV::Stub(channel).Txn(context, transaction, &response);
   }));
   return response;
@@ -143,7 +143,7 @@ absl::StatusOr<EtcdClient::Lease> EtcdClient::Grant(absl::Duration length) {
   // etcd counts leases in whole seconds.
   request.set_ttl(std::max<int64_t>(1, absl::ToInt64Seconds(length)));
   etcd::LeaseGrantResponse response;
-  GOSSAMER_RETURN_IF_ERROR(stubs_->Ask([&](const auto& channel, auto* context) {
+  GOSSAMER_RETURN_IF_ERROR(stubs_->Run([&](const auto& channel, auto* context) {
     return etcd::Lease::Stub(channel).LeaseGrant(context, request, &response);
   }));
   return Lease{.id = response.id(), .length = absl::Seconds(response.ttl())};
@@ -155,7 +155,7 @@ absl::StatusOr<absl::Duration> EtcdClient::KeepAlive(int64_t lease) {
   etcd::LeaseKeepAliveResponse response;
   // etcd offers a stream for this; one exchange over a stream is enough for a
   // lease of seconds.
-  GOSSAMER_RETURN_IF_ERROR(stubs_->Ask([&](const auto& channel, auto* context) {
+  GOSSAMER_RETURN_IF_ERROR(stubs_->Run([&](const auto& channel, auto* context) {
     const auto stream = etcd::Lease::Stub(channel).LeaseKeepAlive(context);
     const bool answered = stream->Write(request) && stream->Read(&response);
     if (answered) {
@@ -174,7 +174,7 @@ absl::Status EtcdClient::Revoke(int64_t lease) {
   etcd::LeaseRevokeRequest request;
   request.set_id(lease);
   etcd::LeaseRevokeResponse response;
-  return stubs_->Ask([&](const auto& channel, auto* context) {
+  return stubs_->Run([&](const auto& channel, auto* context) {
     return etcd::Lease::Stub(channel).LeaseRevoke(context, request, &response);
   });
 }

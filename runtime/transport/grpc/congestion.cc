@@ -29,15 +29,15 @@ bool KernelAllows(std::string_view name) {
   return allows;
 }
 
-std::string_view CongestionChooser::Look(const Facts& facts) {
-  // Each of them sees every look.
+std::string_view CongestionChooser::Choose(const Facts& facts) {
+  // Each of them sees every poll.
   const bool pauses = Pauses(facts), loses = Loses(facts);
   return pauses || loses ? "bbr" : "cubic";
 }
 
 bool CongestionChooser::Loses(const Facts& facts) {
   const bool lost = std::exchange(resent_, facts.resent) != facts.resent;
-  if (++since_loss_ > kForgets) losses_ = 0;
+  if (++since_loss_ > kForgetAfter) losses_ = 0;
   if (lost && since_loss_ >= kApart && facts.rtt >= kLongLink) {
     since_loss_ = 0;
     ++losses_;
@@ -46,14 +46,14 @@ bool CongestionChooser::Loses(const Facts& facts) {
 }
 
 bool CongestionChooser::Pauses(const Facts& facts) {
-  // Something was sent since the last look, so the pause before is over.  It
+  // Something was sent since the last poll, so the pause before is over.  It
   // was at least as long as it was then.
   const absl::Duration pause =
       facts.idle < idle_ ? idle_ : absl::ZeroDuration();
   idle_ = facts.idle;
-  if (++looks_ > kForgets) long_pauses_ = 0;
+  if (++polls_ > kForgetAfter) long_pauses_ = 0;
   if (pause > 2 * facts.rto) {
-    short_pauses_ = looks_ = 0;
+    short_pauses_ = polls_ = 0;
     if (++long_pauses_ >= kLongPauses) outlasts_ = true;
   } else if (pause >= kShortest && ++short_pauses_ >= kShortPauses) {
     // Fewer are those between the frames of one exchange.
@@ -73,7 +73,7 @@ void SocketCongestion::Add(int fd) {
       {.fd = fd, .cookie = *cookie, .chooser = CongestionChooser(pauses_)});
 }
 
-void SocketCongestion::Look() {
+void SocketCongestion::Poll() {
   MutexLock lock(&mu_);
   std::erase_if(sockets_, [this](Socket& s) {
     // The descriptor may be closed and be another socket's at any moment.  The
@@ -90,10 +90,10 @@ void SocketCongestion::Look() {
         info.tcpi_unacked == 0 ? absl::Milliseconds(info.tcpi_last_data_sent)
                                : absl::ZeroDuration();
     const std::string_view best =
-        s.chooser.Look({.idle = idle,
-                        .rto = absl::Microseconds(info.tcpi_rto),
-                        .rtt = absl::Microseconds(info.tcpi_rtt),
-                        .resent = info.tcpi_total_retrans});
+        s.chooser.Choose({.idle = idle,
+                          .rto = absl::Microseconds(info.tcpi_rto),
+                          .rtt = absl::Microseconds(info.tcpi_rtt),
+                          .resent = info.tcpi_total_retrans});
     if (best == s.has) return false;
     // A kernel that refuses one is asked again after the next change alone.
     s.has = best;

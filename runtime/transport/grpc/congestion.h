@@ -33,16 +33,16 @@ namespace gossamer {
 // that name.
 bool KernelAllows(std::string_view name);
 
-// The choice for one socket, which is looked at every 50 ms.  Pure.
+// The choice for one socket, which is polled every 50 ms.  Pure.
 class CongestionChooser {
  public:
   // Long pauses after which a socket has BBR, and short ones in a row after
-  // which these are forgotten and it has CUBIC again; looks without a long one
+  // which these are forgotten and it has CUBIC again; polls without a long one
   // after which they are forgotten, too.
-  static constexpr int kLongPauses = 3, kShortPauses = 4, kForgets = 1200;
-  // Losses after which a socket has BBR, and looks between two that count: one
-  // queue that overflows loses packets for some round trips.  kForgets holds of
-  // them, too.
+  static constexpr int kLongPauses = 3, kShortPauses = 4, kForgetAfter = 1200;
+  // Losses after which a socket has BBR, and polls between two that count: one
+  // queue that overflows loses packets for some round trips.  kForgetAfter
+  // holds of them, too.
   static constexpr int kLosses = 3, kApart = 20;
   // On shorter links the window grows back at once.
   static constexpr absl::Duration kLongLink = absl::Milliseconds(10);
@@ -57,27 +57,27 @@ class CongestionChooser {
   explicit CongestionChooser(bool pauses) : pauses_(pauses) {}
 
   // Returns what the socket should have.
-  std::string_view Look(const Facts& facts);
+  std::string_view Choose(const Facts& facts);
 
  private:
   bool Pauses(const Facts& facts);
   bool Loses(const Facts& facts);
 
   bool pauses_;
-  absl::Duration idle_;   // at the last look
+  absl::Duration idle_;   // at the last poll
   int short_pauses_ = 0;  // since the last long one
   int long_pauses_ = 0;
-  int looks_ = 0;  // since the last long one
+  int polls_ = 0;  // since the last long one
   bool outlasts_ = false;
-  uint32_t resent_ = 0;  // at the last look
+  uint32_t resent_ = 0;  // at the last poll
   int losses_ = 0;
-  int since_loss_ = kApart;  // looks since one that counted
+  int since_loss_ = kApart;  // polls since one that counted
 };
 
-// Looks at the sockets of a process from time to time.
+// Polls the sockets of a process.
 class SocketCongestion {
  public:
-  static constexpr absl::Duration kLookEvery = absl::Milliseconds(50);
+  static constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
 
   // `pauses` as above.
   explicit SocketCongestion(bool pauses) : pauses_(pauses) {}
@@ -85,9 +85,9 @@ class SocketCongestion {
   // A socket that connects or was accepted, which its owner may close at any
   // time.  Any thread.
   void Add(int fd);
-  // Looks at all of them, and forgets those that are closed.
-  void Look();
-  // The sockets that it looks at.
+  // Polls all of them, and drops those that are closed.
+  void Poll();
+  // The sockets that it polls.
   size_t watched() const {
     MutexLock lock(&mu_);
     return sockets_.size();

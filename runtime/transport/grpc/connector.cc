@@ -34,19 +34,19 @@ absl::Status Connector::Start() {
   // taken.
   polled_ = true;
   CheckAgain();
-  LookAtSockets();
+  PollSockets();
   return started;
 }
 
-void Connector::LookAtSockets() {
-  if (io_.congestion() != nullptr) io_.congestion()->Look();
+void Connector::PollSockets() {
+  if (io_.congestion() != nullptr) io_.congestion()->Poll();
   for (const std::string& flood : io_.TakeFloods()) {
     // Nobody knows which peer it is: a flood needs no stream.
     Report(PeerId{}, absl::ResourceExhaustedError(flood));
   }
-  socket_timer_ = loop_->RunAt(loop_->Now() + SocketCongestion::kLookEvery,
+  socket_timer_ = loop_->RunAt(loop_->Now() + SocketCongestion::kPollInterval,
                                [self = shared_from_this()] {
-                                 if (self->alive_) self->LookAtSockets();
+                                 if (self->alive_) self->PollSockets();
                                });
 }
 
@@ -209,8 +209,8 @@ void Connector::OnHello(GrpcStreamPtr stream, TransportHello hello) {
   }
   if (!stream->dialled()) {
     // The other end counts as a neighbour from here on, so its place at the
-    // gate is free for the next unauthenticated one.
-    io_.Believe(*stream, hello.self);
+    // limiter is free for the next unauthenticated one.
+    io_.MarkAuthenticated(*stream, hello.self);
     stream->SendHello({.versions = options_.versions,
                        .self = options_.self,
                        .target = hello.self,
@@ -344,7 +344,7 @@ bool Connector::Idle(PeerId id) const {
 
 TransportCounters Connector::counters() const {
   TransportCounters counters = counters_;
-  counters.strangers_refused = io_.strangers_refused();
+  counters.unauthenticated_refused = io_.unauthenticated_refused();
   counters.chose_bbr = io_.chose_bbr();
   return counters;
 }

@@ -33,7 +33,7 @@ class Connector final : public GrpcStreamOwner,
   absl::Status Start();
   void Shutdown();
   int port() const { return io_.port(); }
-  size_t room() const { return io_.room(); }
+  size_t authenticated_capacity() const { return io_.authenticated_capacity(); }
 
   // See Transport.
   void SetListener(TransportListener* listener) { listener_ = listener; }
@@ -83,7 +83,7 @@ class Connector final : public GrpcStreamOwner,
   // Checks that an open connection may stay open.
   absl::Status CheckOpen(PeerId peer, const Connection& connection) const;
   void CheckAgain();
-  void LookAtSockets();
+  void PollSockets();
   void Up(const GrpcStreamPtr& stream, const TransportHello& hello);
   // Opens a further lane of a connection of this peer, dialled or accepted.
   absl::Status OpenLane(const GrpcStreamPtr& stream, Stream* state,

@@ -21,7 +21,7 @@ namespace {
 
 // The kernel is asked twice about a socket.  Bytes that come in between count
 // as read, which a window allows for some time; a thread that was kept waiting
-// for longer looks again the next time.
+// for longer polls again the next time.
 constexpr absl::Duration kAtOnce = absl::Milliseconds(20);
 
 // By then gRPC and the loop have dropped the calls of a flood.
@@ -67,13 +67,13 @@ void FloodGuard::Start() {
 
 void FloodGuard::Run() {
   for (;;) {
-    Look();
+    Poll();
     MutexLock lock(&mu_);
     if (SteadyNow() >= give_back_at_) {
       give_back_at_ = absl::InfiniteFuture();
       GiveBackFreedMemory();
     }
-    stopped_.WaitFor(&mu_, kLookEvery);
+    stopped_.WaitFor(&mu_, kPollInterval);
     if (stop_) return;
   }
 }
@@ -89,7 +89,7 @@ void FloodGuard::Add(int socket) {
       Connection{.socket = socket,
                  .host = std::move(other.host),
                  .cookie = *cookie,
-                 .looked_at = SteadyNow(),
+                 .checked_at = SteadyNow(),
                  .budget = FloodBudget(window_),
                  .account = std::make_shared<FloodAccount>(),
                  .calls = std::move(calls)});
@@ -102,7 +102,7 @@ std::shared_ptr<FloodAccount> FloodGuard::AccountOf(absl::string_view address) {
   return it == connections_.end() ? nullptr : it->second.account;
 }
 
-FloodGuard::Verdict FloodGuard::LookAt(Connection& connection) {
+FloodGuard::Verdict FloodGuard::Check(Connection& connection) {
   const absl::Time now = SteadyNow();
   // The messages come first: none may count before its bytes do.
   FloodBudget::Facts facts = {
@@ -122,28 +122,28 @@ FloodGuard::Verdict FloodGuard::LookAt(Connection& connection) {
   // Bytes that wait in the kernel have cost nothing yet.
   facts.read = static_cast<double>(info.bytes_received) - unread;
   facts.sent = static_cast<double>(info.bytes_acked);
-  const absl::Duration passed = now - std::exchange(connection.looked_at, now);
+  const absl::Duration passed = now - std::exchange(connection.checked_at, now);
   const auto begun = [&] { return connection.calls.Begun(); };
   return connection.budget.Exceeded(facts, passed, begun) ? Verdict::kFloods
                                                           : Verdict::kGood;
 }
 
-void FloodGuard::Look() {
+void FloodGuard::Poll() {
   MutexLock lock(&mu_);
   for (auto it = connections_.begin(); it != connections_.end();) {
     const auto& [address, connection] = *it;
-    const Verdict verdict = LookAt(it->second);
+    const Verdict verdict = Check(it->second);
     if (verdict == Verdict::kGood) {
       ++it;
       continue;
     }
     if (verdict == Verdict::kFloods) {
       ResetSocket(connection.socket);
-      gate_->Bar(connection.host);
+      limiter_->Ban(connection.host);
       give_back_at_ = std::min(give_back_at_, SteadyNow() + kGiveBackAfter);
       reports_.push_back(absl::StrCat(
           "a flood of HTTP/2 from ", address, ": its host may not connect for ",
-          absl::FormatDuration(AdmissionGate::kBar)));
+          absl::FormatDuration(ConnectionLimiter::kBanTime)));
     }
     it = connections_.erase(it);
   }

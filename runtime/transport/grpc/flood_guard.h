@@ -25,8 +25,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "algorithms/base/mutex.h"
-#include "runtime/transport/grpc/admission_gate.h"
 #include "runtime/transport/grpc/call_counter.h"
+#include "runtime/transport/grpc/connection_limiter.h"
 #include "runtime/transport/grpc/socket_names.h"
 
 namespace gossamer {
@@ -66,7 +66,7 @@ class FloodBudget {
   explicit FloodBudget(double window) : window_(window) {}
 
   // Returns whether the connection has brought more than it may, at `passed`
-  // after the last look.  `begun` tells how many calls have begun on it, heard
+  // after the last poll.  `begun` tells how many calls have begun on it, heard
   // of or not; it is asked seldom.
   bool Exceeded(const Facts& facts, absl::Duration passed,
                 absl::FunctionRef<uint64_t()> begun);
@@ -74,7 +74,7 @@ class FloodBudget {
  private:
   double window_;
   double debt_ = 0;  // the bytes that no message is known for, never negative
-  double due_ = 0;   // what was read beyond all allowances, at the last look
+  double due_ = 0;   // what was read beyond all allowances, at the last poll
 };
 
 // The calls and messages of one connection that the application has heard of.
@@ -94,18 +94,18 @@ class FloodAccount {
   std::atomic<uint64_t> calls_ = 0, messages_ = 0, bytes_ = 0;
 };
 
-// Looks at the accepted sockets of a server.  Safe to use from any thread.
+// Polls the accepted sockets of a server.  Safe to use from any thread.
 class FloodGuard {
  public:
   // A flood brings about a megabyte a second, since gRPC takes no more.
-  static constexpr absl::Duration kLookEvery = absl::Milliseconds(50);
+  static constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
 
-  // `window` as above.  Has `gate` bar the hosts of floods.
-  FloodGuard(size_t window, std::shared_ptr<AdmissionGate> gate)
-      : window_(static_cast<double>(window)), gate_(std::move(gate)) {}
+  // `window` as above.  Has `limiter` ban the hosts of floods.
+  FloodGuard(size_t window, std::shared_ptr<ConnectionLimiter> limiter)
+      : window_(static_cast<double>(window)), limiter_(std::move(limiter)) {}
   ~FloodGuard();
 
-  // Looks again and again from now on, on a thread of its own.
+  // Polls again and again from now on, on a thread of its own.
   void Start();
   // An accepted socket, which its owner may close at any time.
   void Add(int socket) ABSL_LOCKS_EXCLUDED(mu_);
@@ -113,12 +113,12 @@ class FloodGuard {
   // there is none.
   std::shared_ptr<FloodAccount> AccountOf(absl::string_view address)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Looks at all sockets.  Forgets those that are closed, and resets those that
+  // Polls all sockets.  Drops those that are closed, and resets those that
   // have brought too much.
-  void Look() ABSL_LOCKS_EXCLUDED(mu_);
+  void Poll() ABSL_LOCKS_EXCLUDED(mu_);
   // Returns a line for each connection that was reset since the last call.
   std::vector<std::string> TakeReports() ABSL_LOCKS_EXCLUDED(mu_);
-  // The connections that it looks at.
+  // The connections that it polls.
   size_t watched() const {
     MutexLock lock(&mu_);
     return connections_.size();
@@ -130,17 +130,17 @@ class FloodGuard {
     std::string host;
     // The kernel's name of the socket: the descriptor may be another's by now.
     uint64_t cookie = 0;
-    absl::Time looked_at;
+    absl::Time checked_at;
     FloodBudget budget;
     std::shared_ptr<FloodAccount> account;
     CallCounter calls;
   };
   enum class Verdict { kGood, kFloods, kClosed };
-  static Verdict LookAt(Connection& connection);
+  static Verdict Check(Connection& connection);
   void Run() ABSL_LOCKS_EXCLUDED(mu_);
 
   const double window_;
-  const std::shared_ptr<AdmissionGate> gate_;
+  const std::shared_ptr<ConnectionLimiter> limiter_;
   std::thread thread_;
   mutable Mutex mu_;
   CondVar stopped_;

@@ -79,9 +79,9 @@ GrpcIo::GrpcIo(GrpcStreamOwner* owner, const GrpcOptions& options)
                       : nullptr),
       tls_(options.certificates),
       dial_credentials_(tls_.Channel(Role::kPeer)),
-      gate_(std::make_shared<AdmissionGate>(
+      limiter_(std::make_shared<ConnectionLimiter>(
           static_cast<size_t>(options.max_unauthenticated), kMostOfOnePeer)),
-      guard_(std::make_shared<FloodGuard>(MostUnheard(options), gate_)),
+      guard_(std::make_shared<FloodGuard>(MostUnheard(options), limiter_)),
       all_bytes_(std::make_shared<ByteBudget>(options.max_bytes_in_flight)) {}
 
 GrpcIo::~GrpcIo() { Shutdown(); }
@@ -118,7 +118,7 @@ absl::Status GrpcIo::Listen() {
   // A client that connects and then opens no stream is not kept.
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
                              Milliseconds(options_.hello_timeout));
-  AddTuning(tuning_, gate_, guard_, congestion_, &builder);
+  AddTuning(tuning_, limiter_, guard_, congestion_, &builder);
   guard_->Start();
   server_queue_ = builder.AddCompletionQueue();
   server_ = builder.BuildAndStart();
@@ -160,12 +160,13 @@ GrpcStreamPtr GrpcIo::Dial(const std::string& address,
   return stream;
 }
 
-// Without certificates a peer only claims its id.  The gate then does not count
-// connections by id: any program could claim it, and so end the peer's own.
-void GrpcIo::Believe(GrpcStream& stream, PeerId peer) {
-  gate_->Believe(stream.address(), options_.certificates == nullptr
-                                       ? std::string()
-                                       : absl::StrCat(peer.value));
+// Without certificates a peer only claims its id.  The limiter then does not
+// count connections by id: any program could claim it, and so end the peer's
+// own.
+void GrpcIo::MarkAuthenticated(GrpcStream& stream, PeerId peer) {
+  limiter_->MarkAuthenticated(stream.address(), options_.certificates == nullptr
+                                                    ? std::string()
+                                                    : absl::StrCat(peer.value));
   stream.CreditTo(guard_->AccountOf(stream.address()));
 }
 

@@ -23,7 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "runtime/base/real_loop.h"
-#include "runtime/transport/grpc/admission_gate.h"
+#include "runtime/transport/grpc/connection_limiter.h"
 #include "runtime/transport/grpc/flood_guard.h"
 #include "runtime/transport/grpc/grpc_stream.h"
 #include "runtime/transport/grpc/grpc_transport.h"
@@ -49,15 +49,17 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
   // this.
   void Shutdown();
   int port() const { return port_; }
-  size_t room() const { return gate_->room(); }
+  size_t authenticated_capacity() const {
+    return limiter_->authenticated_capacity();
+  }
   // The limits of every stream.
   GrpcStreamLimits limits() const;
   const ByteBudget& all_bytes() const { return *all_bytes_; }
 
   GrpcStreamPtr Dial(const std::string& address, const TransportHello& hello);
-  // Tells the gate that the other end of this accepted stream is `peer`.
-  void Believe(GrpcStream& stream, PeerId peer);
-  uint64_t strangers_refused() const { return gate_->refused(); }
+  // Tells the limiter that the other end of this accepted stream is `peer`.
+  void MarkAuthenticated(GrpcStream& stream, PeerId peer);
+  uint64_t unauthenticated_refused() const { return limiter_->refused(); }
   uint64_t chose_bbr() const {
     return congestion_ == nullptr ? 0 : congestion_->chose_bbr();
   }
@@ -85,7 +87,7 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
   const std::shared_ptr<SocketCongestion> congestion_;  // null: none adapts
   const TlsCredentials tls_;
   const std::shared_ptr<grpc::ChannelCredentials> dial_credentials_;
-  const std::shared_ptr<AdmissionGate> gate_;
+  const std::shared_ptr<ConnectionLimiter> limiter_;
   const std::shared_ptr<FloodGuard> guard_;
   const std::shared_ptr<ByteBudget> all_bytes_;
   int port_ = 0;

@@ -72,7 +72,9 @@ class GrpcTransportImpl final : public GrpcTransport {
 
   absl::Status Start() { return connector_->Start(); }
   int port() const override { return connector_->port(); }
-  size_t room() const override { return connector_->room(); }
+  size_t authenticated_capacity() const override {
+    return connector_->authenticated_capacity();
+  }
   void SetListener(TransportListener* listener) override {
     connector_->SetListener(listener);
   }

@@ -110,7 +110,7 @@ class GrpcTransport : public Transport {
   virtual int port() const = 0;
   // The connections that are let in however many unauthenticated ones there
   // are: as many as the limit of open files leaves.
-  virtual size_t room() const = 0;
+  virtual size_t authenticated_capacity() const = 0;
 };
 
 }  // namespace gossamer

@@ -47,7 +47,7 @@ InstanceCalls::InstanceCalls(const std::string& addresses, MakeChannel make)
       make_(std::move(make)),
       channels_(addresses_.size()) {}
 
-grpc::Status InstanceCalls::Ask(absl::Duration limit, const Call& call) {
+grpc::Status InstanceCalls::Run(absl::Duration limit, const Call& call) {
   const size_t count = addresses_.size();
   const absl::Time end = SteadyNow() + limit;
   size_t first = 0;
@@ -67,7 +67,7 @@ grpc::Status InstanceCalls::Ask(absl::Duration limit, const Call& call) {
     const absl::Duration left = end - SteadyNow();
     context.set_deadline(
         SteadyDeadline(left / static_cast<int64_t>(count - i)));
-    const std::shared_ptr<grpc::Channel> channel = Enter(place, &context);
+    const std::shared_ptr<grpc::Channel> channel = Begin(place, &context);
     if (channel == nullptr) return {grpc::StatusCode::CANCELLED, "cancelled"};
     status = call(channel, &context);
     MutexLock lock(&mu_);
@@ -90,7 +90,7 @@ grpc::Status InstanceCalls::Ask(absl::Duration limit, const Call& call) {
   return count < 2 ? status : grpc::Status(status.error_code(), answers);
 }
 
-std::shared_ptr<grpc::Channel> InstanceCalls::Enter(
+std::shared_ptr<grpc::Channel> InstanceCalls::Begin(
     size_t place, grpc::ClientContext* context) {
   MutexLock lock(&mu_);
   // Cancel() may come between two addresses: no call may begin after it.
@@ -102,7 +102,7 @@ std::shared_ptr<grpc::Channel> InstanceCalls::Enter(
   return channels_[place];
 }
 
-void InstanceCalls::Forget() {
+void InstanceCalls::ResetChannels() {
   MutexLock lock(&mu_);
   channels_.assign(addresses_.size(), nullptr);
 }

@@ -49,16 +49,16 @@ class InstanceCalls {
   // but UNAVAILABLE.  A silent address gets an equal share of the time that is
   // left of `limit`.  If no address serves, the code is the last one's and the
   // message has the answers of all.
-  grpc::Status Ask(absl::Duration limit, const Call& call)
+  grpc::Status Run(absl::Duration limit, const Call& call)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Makes the next call use new connections.
-  void Forget() ABSL_LOCKS_EXCLUDED(mu_);
+  void ResetChannels() ABSL_LOCKS_EXCLUDED(mu_);
   // Ends the calls in flight, and makes all later ones fail.
   void Cancel() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   // Returns null after Cancel().
-  std::shared_ptr<grpc::Channel> Enter(size_t place,
+  std::shared_ptr<grpc::Channel> Begin(size_t place,
                                        grpc::ClientContext* context)
       ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -53,16 +53,16 @@ int Ask(int64_t in_flight, int64_t most, int64_t tuned) {
 }
 
 struct Mutator : grpc_socket_mutator {
-  Mutator(SocketTuning t, std::shared_ptr<AdmissionGate> g,
+  Mutator(SocketTuning t, std::shared_ptr<ConnectionLimiter> g,
           std::shared_ptr<FloodGuard> f, std::shared_ptr<SocketCongestion> c)
       : tuning(std::move(t)),
-        gate(std::move(g)),
+        limiter(std::move(g)),
         guard(std::move(f)),
         congestion(std::move(c)) {
     grpc_socket_mutator_init(this, &kTable);
   }
   // Never returns false, which would make gRPC stop listening.  gRPC finds a
-  // socket that the gate has refused already shut down.
+  // socket that the limiter has refused already shut down.
   static bool Mutate(const grpc_mutate_socket_info* info,
                      grpc_socket_mutator* self) {
     const auto* own = static_cast<Mutator*>(self);
@@ -71,10 +71,10 @@ struct Mutator : grpc_socket_mutator {
       // scale is agreed in the handshake.
       ApplyTuning(info->fd, own->tuning);  // accepted ones inherit it
       if (info->usage == GRPC_FD_SERVER_LISTENER_USAGE &&
-          own->gate != nullptr) {
-        own->gate->Watch(info->fd);
+          own->limiter != nullptr) {
+        own->limiter->Watch(info->fd);
       }
-    } else if (own->gate != nullptr && own->gate->Admit(info->fd)) {
+    } else if (own->limiter != nullptr && own->limiter->Allow(info->fd)) {
       own->guard->Add(info->fd);
     }
     if (info->usage != GRPC_FD_SERVER_LISTENER_USAGE &&
@@ -93,30 +93,30 @@ struct Mutator : grpc_socket_mutator {
   static constexpr grpc_socket_mutator_vtable kTable = {nullptr, Compare,
                                                         Destroy, Mutate};
   const SocketTuning tuning;
-  const std::shared_ptr<AdmissionGate> gate;
+  const std::shared_ptr<ConnectionLimiter> limiter;
   const std::shared_ptr<FloodGuard> guard;
   const std::shared_ptr<SocketCongestion> congestion;
 };
 
 class TuningOption final : public grpc::ServerBuilderOption {
  public:
-  TuningOption(SocketTuning tuning, std::shared_ptr<AdmissionGate> gate,
+  TuningOption(SocketTuning tuning, std::shared_ptr<ConnectionLimiter> limiter,
                std::shared_ptr<FloodGuard> guard,
                std::shared_ptr<SocketCongestion> congestion)
       : tuning_(std::move(tuning)),
-        gate_(std::move(gate)),
+        limiter_(std::move(limiter)),
         guard_(std::move(guard)),
         congestion_(std::move(congestion)) {}
   void UpdateArguments(grpc::ChannelArguments* arguments) override {
     arguments->SetSocketMutator(
-        new Mutator(tuning_, gate_, guard_, congestion_));
+        new Mutator(tuning_, limiter_, guard_, congestion_));
   }
   void UpdatePlugins(
       std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>*) override {}
 
  private:
   const SocketTuning tuning_;
-  const std::shared_ptr<AdmissionGate> gate_;
+  const std::shared_ptr<ConnectionLimiter> limiter_;
   const std::shared_ptr<FloodGuard> guard_;
   const std::shared_ptr<SocketCongestion> congestion_;
 };
@@ -174,12 +174,13 @@ void AddTuning(const SocketTuning& tuning,
       new Mutator(tuning, nullptr, nullptr, std::move(congestion)));
 }
 
-void AddTuning(const SocketTuning& tuning, std::shared_ptr<AdmissionGate> gate,
+void AddTuning(const SocketTuning& tuning,
+               std::shared_ptr<ConnectionLimiter> limiter,
                std::shared_ptr<FloodGuard> guard,
                std::shared_ptr<SocketCongestion> congestion,
                grpc::ServerBuilder* builder) {
   builder->SetOption(std::make_unique<TuningOption>(
-      tuning, std::move(gate), std::move(guard), std::move(congestion)));
+      tuning, std::move(limiter), std::move(guard), std::move(congestion)));
 }
 
 }  // namespace gossamer

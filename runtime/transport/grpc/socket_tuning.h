@@ -12,8 +12,8 @@
 #include <memory>
 #include <string>
 
-#include "runtime/transport/grpc/admission_gate.h"
 #include "runtime/transport/grpc/congestion.h"
+#include "runtime/transport/grpc/connection_limiter.h"
 #include "runtime/transport/grpc/flood_guard.h"
 
 namespace gossamer {
@@ -46,12 +46,13 @@ SocketTuning ChooseTuning(const TcpSettings& settings,
 void ApplyTuning(int fd, const SocketTuning& tuning);
 
 // Applies `tuning` to every socket of a channel, or of a server that accepts
-// only the connections that `gate` admits, and has `guard` look at them.
+// only the connections that `limiter` allows, and has `guard` poll them.
 // `congestion` gets the sockets if the tuning adapts; null: none does.
 void AddTuning(const SocketTuning& tuning,
                std::shared_ptr<SocketCongestion> congestion,
                grpc::ChannelArguments* arguments);
-void AddTuning(const SocketTuning& tuning, std::shared_ptr<AdmissionGate> gate,
+void AddTuning(const SocketTuning& tuning,
+               std::shared_ptr<ConnectionLimiter> limiter,
                std::shared_ptr<FloodGuard> guard,
                std::shared_ptr<SocketCongestion> congestion,
                grpc::ServerBuilder* builder);

@@ -21,7 +21,7 @@ namespace tls = ::grpc::experimental;
 
 // A certificate that was issued again, or a revocation, takes effect within
 // this time.
-constexpr unsigned kLookAgainSeconds = 1;
+constexpr unsigned kRefreshSeconds = 1;
 
 // gRPC 1.51 has no option for TLS 1.3 alone.  OpenSSL has settings for all
 // connections of a process, which the smallest version that gRPC sets does not
@@ -115,7 +115,7 @@ TlsCredentials::TlsCredentials(std::shared_ptr<CertificateFolder> folder)
   RequireTls13();
   provider_ = std::make_shared<tls::FileWatcherCertificateProvider>(
       folder_->key_path(), folder_->certificate_path(),
-      folder_->authority_path(), kLookAgainSeconds);
+      folder_->authority_path(), kRefreshSeconds);
 }
 
 std::shared_ptr<grpc::ServerCredentials> TlsCredentials::Server() const {

@@ -15,7 +15,7 @@ std::vector<std::byte> EncodeBodyFrame(const BodyFrame& frame) {
   Put(bytes, 4, frame.size);
   Put(bytes, 8, frame.key);
   Put(bytes, 16, frame.exchange);
-  Put(bytes, 24, frame.got);
+  Put(bytes, 24, frame.ack);
   std::ranges::copy(frame.rest.bytes(), bytes.begin() + kBodyFrameBytes);
   return bytes;
 }
@@ -38,7 +38,7 @@ absl::StatusOr<BodyFrame> DecodeBodyFrame(const Payload& bytes) {
   frame.size = Get<uint32_t>(in, 4);
   frame.key = Get<uint64_t>(in, 8);
   frame.exchange = Get<uint64_t>(in, 16);
-  frame.got = Get<uint64_t>(in, 24);
+  frame.ack = Get<uint64_t>(in, 24);
   // Bodies of edges alone are offered.
   if (frame.kind == BodyKind::kOffer &&
       (frame.channel != Channel::kEdge || frame.exchange == 0 ||

@@ -1,7 +1,7 @@
 // Frames between two NCCL transports, on Channel::kBody: little-endian.
 //
-//   0 kind  1 channel  2 zero (2 bytes)  4 body size  8 key  16 exchange  24
-//   got
+//   0 kind  1 channel  2 zero (2 bytes)  4 body size  8 key  16 exchange
+//   24 ack
 //
 // and after these 32 bytes the head of the frame that is offered, or the unique
 // id.  Knows nothing of what follows from a frame.
@@ -38,7 +38,7 @@ struct BodyFrame {
   uint64_t exchange = 0;  // Frame::exchange
   // All bodies that the receiver of this frame has offered up to this exchange
   // are here.
-  uint64_t got = 0;
+  uint64_t ack = 0;
   Payload rest = {};  // after the fields
 };
 

@@ -10,7 +10,7 @@ namespace gossamer {
 
 void HeldFrames::Open(ConnectionId connection) {
   open_[connection];
-  got_ = 0;
+  ack_ = 0;
 }
 
 void HeldFrames::Drop(ConnectionId connection) { open_.erase(connection); }
@@ -99,7 +99,7 @@ std::optional<HeldFrame> HeldFrames::Take(ConnectionId connection) {
   }
   HeldFrame held = std::move(it->second.frames.front());
   it->second.frames.pop_front();
-  got_ = std::max(got_, held.exchange);
+  ack_ = std::max(ack_, held.exchange);
   return held;
 }
 

@@ -75,9 +75,9 @@ class HeldFrames {
 
   // The next frame of the connection that is whole.
   std::optional<HeldFrame> Take(ConnectionId connection);
-  // BodyFrame::got: all offers up to this exchange have left, over the newest
+  // BodyFrame::ack: all offers up to this exchange have left, over the newest
   // connection.
-  uint64_t got() const { return got_; }
+  uint64_t ack() const { return ack_; }
 
  private:
   struct Connection {
@@ -85,7 +85,7 @@ class HeldFrames {
     uint64_t heard = 0;  // the last exchange that was offered over it
   };
   std::map<ConnectionId, Connection> open_;
-  uint64_t got_ = 0;
+  uint64_t ack_ = 0;
 };
 
 }  // namespace gossamer

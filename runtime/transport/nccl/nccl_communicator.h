@@ -36,7 +36,7 @@ class NcclCommunicator {
   // Begins to be made with the group's unique id.  This and the calls below
   // return an error of NCCL or of the device: the owner then calls End().
   absl::Status Make(const NcclUniqueId& id);
-  // Looks whether it is made.
+  // Polls whether it is made.
   absl::Status PollMaking();
 
   // Begins an operation of a ready communicator that has none under way.

@@ -77,10 +77,10 @@ class NcclGroups {
   // Another member has sent a unique id, of NcclUniqueId's size.
   void OnId(PeerId from, uint64_t key, const Payload& id);
 
-  // Looks at communicators that are being made, and closes those whose time
+  // Polls communicators that are being made, and closes those whose time
   // has come.
   void Poll(absl::Time now);
-  // The time of the next look.
+  // The time of the next poll.
   absl::Time NextPoll(absl::Time now) const;
 
   uint64_t broken() const { return broken_; }  // communicators

@@ -80,11 +80,11 @@ NcclPlan NcclPlan::Of(const View& view, PeerId self) {
   auto schedule = view.MakeSchedule();
   if (!candidates.contains(self) || !schedule.ok()) return plan;
   plan.schedule_ = *std::move(schedule);
-  if (candidates.size() > 1 && !EdgesStay(*plan.schedule_)) {
+  if (candidates.size() > 1 && !HasPersistentEdges(*plan.schedule_)) {
     plan.left_out_.push_back(absl::StrFormat(
         "edges of %d peers come and go with the rounds: NCCL takes a graph "
         "that stays, or at most %d peers",
-        view.members.size(), kMostPartners));
+        view.members.size(), kMostNeighbors));
     return plan;
   }
   // The unique id travels along edges, so the group is what edges between
@@ -94,7 +94,7 @@ NcclPlan NcclPlan::Of(const View& view, PeerId self) {
   while (!next.empty()) {
     const int rank = *view.RankOf(next.back());
     next.pop_back();
-    for (const int other : PartnersOf(*plan.schedule_, rank)) {
+    for (const int other : NeighborsOf(*plan.schedule_, rank)) {
       const PeerId peer = view.members[static_cast<size_t>(other)].id;
       if (candidates.contains(peer) && reached.insert(peer).second) {
         next.push_back(peer);
@@ -143,7 +143,7 @@ std::optional<int> NcclPlan::Colour(uint64_t round, PeerId other) const {
       here == there) {
     return std::nullopt;
   }
-  if (schedule_->fixed()) round = 1;
+  if (schedule_->is_static()) round = 1;
   if (!last_ || last_->first != round) last_ = {round, ColoursOf(round)};
   const auto found =
       last_->second.find(std::minmax(here->second, there->second));

@@ -1,7 +1,7 @@
 // The states of a communicator and what leads from one to the next.
 //
 //   waiting --id--> making --made--> ready
-//   waiting, making, ready --failed, late, told--> broken
+//   waiting, making, ready --failed, late, remote abort--> broken
 //   any --replaced--> gone
 //
 // A broken communicator never comes back: another one is made for the next
@@ -26,16 +26,16 @@ inline constexpr NcclState kNcclStates[] = {
     NcclState::kBroken, NcclState::kGone};
 
 enum class NcclEvent {
-  kId,       // the unique id is known
-  kMade,     // NCCL says that the communicator is complete
-  kFailed,   // NCCL or the device reports an error
-  kLate,     // the watchdog: a step took longer than the deadline
-  kTold,     // another member has given it up
-  kReplaced  // a later view is in use
+  kId,           // the unique id is known
+  kMade,         // NCCL says that the communicator is complete
+  kFailed,       // NCCL or the device reports an error
+  kLate,         // the watchdog: a step took longer than the deadline
+  kRemoteAbort,  // another member has given it up
+  kReplaced      // a later view is in use
 };
 inline constexpr NcclEvent kNcclEvents[] = {
-    NcclEvent::kId,   NcclEvent::kMade, NcclEvent::kFailed,
-    NcclEvent::kLate, NcclEvent::kTold, NcclEvent::kReplaced};
+    NcclEvent::kId,   NcclEvent::kMade,        NcclEvent::kFailed,
+    NcclEvent::kLate, NcclEvent::kRemoteAbort, NcclEvent::kReplaced};
 
 // The next state; `state` itself where the event means nothing.
 constexpr NcclState NextState(NcclState state, NcclEvent event) {
@@ -47,7 +47,7 @@ constexpr NcclState NextState(NcclState state, NcclEvent event) {
       return state == NcclState::kMaking ? NcclState::kReady : state;
     case NcclEvent::kFailed:
     case NcclEvent::kLate:
-    case NcclEvent::kTold:
+    case NcclEvent::kRemoteAbort:
       return NcclState::kBroken;
     case NcclEvent::kReplaced:
       return NcclState::kGone;

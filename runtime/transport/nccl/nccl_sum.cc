@@ -174,7 +174,7 @@ absl::Status NcclSum::OnFrame(PeerId peer, uint64_t operation, uint32_t step,
     case kFabricFailed:
       agreement_->OnFailed(rank, operation);
       GiveTo(rank);
-      Fail(NcclEvent::kTold,
+      Fail(NcclEvent::kRemoteAbort,
            absl::StrCat("peer ", peer.value, " has given it up"));
       Forsake();
       break;
@@ -247,10 +247,10 @@ void NcclSum::Poll() {
                         absl::FormatDuration(options_.making)));
     }
   } else if (comm_->busy()) {
-    const auto landed = comm_->PollOperation();
-    if (!landed.ok()) {
-      Fail(NcclEvent::kFailed, std::string(landed.status().message()));
-    } else if (landed->has_value()) {
+    const auto completed = comm_->PollOperation();
+    if (!completed.ok()) {
+      Fail(NcclEvent::kFailed, std::string(completed.status().message()));
+    } else if (completed->has_value()) {
       agreement_->Have();
       if (changed_) changed_();
     } else if (now - begun_ >=

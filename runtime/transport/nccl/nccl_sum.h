@@ -40,7 +40,7 @@ struct NcclSumOptions {
   // All members make the communicator within this time, or give it up.  NCCL
   // connects in the first operation, which has as long.
   absl::Duration making = absl::Seconds(30);
-  // Between two looks at what is under way.
+  // Between two polls of what is under way.
   absl::Duration poll = absl::Microseconds(50);
   std::function<void(EventKind kind, const std::string& detail)> report = {};
 };
@@ -82,7 +82,7 @@ class NcclSum {
   // that they lack.
   void TakeQueue();
   // An operation is done: it is the compute engine's again.
-  void LendQueue() { idle_ = false; }
+  void ReleaseQueue() { idle_ = false; }
   // The members that an operation under way waits for, as "peer 1, peer 4"; or
   // "NCCL".
   std::string Awaited() const;

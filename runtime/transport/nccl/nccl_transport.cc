@@ -30,7 +30,7 @@ NcclTransport::NcclTransport(std::unique_ptr<Transport> carrier,
       runner_(loop, &queue_, &groups_, options_.deadline),
       of_peers_{.self = options_.self,
                 .deadline = options_.deadline,
-                .patience = options_.patience,
+                .offer_timeout = options_.offer_timeout,
                 .max_body_bytes = options_.max_body_bytes,
                 .send =
                     [this](PeerId to, Frame frame) {
@@ -67,7 +67,8 @@ NcclCounters NcclTransport::nccl_counters() const {
 
 TransportCounters NcclTransport::counters() const {
   TransportCounters counters = counters_;
-  counters.strangers_refused = carrier_->counters().strangers_refused;
+  counters.unauthenticated_refused =
+      carrier_->counters().unauthenticated_refused;
   counters.chose_bbr = carrier_->counters().chose_bbr;
   return counters;
 }
@@ -138,7 +139,7 @@ std::optional<NcclPair> NcclTransport::PairFor(PeerId to,
   }
   const std::optional<int> colour = group->plan.Colour(round, to);
   if (!colour || !queue_.MayEnter(exchange, *colour)) return std::nullopt;
-  return NcclPair{.turn = {exchange, *colour, to}, .key = group->plan.key()};
+  return NcclPair{.order = {exchange, *colour, to}, .key = group->plan.key()};
 }
 
 void NcclTransport::SendId(PeerId to, uint64_t key, Payload id) {
@@ -200,7 +201,7 @@ absl::Status NcclTransport::OnBodyFrame(PeerId from, ConnectionId connection,
   const auto it = peers_.find(from);
   if (it == peers_.end()) return absl::OkStatus();
   PeerBodies& peer = it->second;
-  peer.HearGot(body.got);
+  peer.OnAck(body.ack);
   switch (body.kind) {
     case BodyKind::kOffer:
       return peer.OnOffer(connection, std::move(body), loop_->Now());
@@ -219,7 +220,7 @@ absl::Status NcclTransport::OnBodyFrame(PeerId from, ConnectionId connection,
       break;
     }
     case BodyKind::kBroken:
-      groups_.End(body.key, NcclEvent::kTold,
+      groups_.End(body.key, NcclEvent::kRemoteAbort,
                   absl::StrCat("peer ", from.value, " has given it up"));
       break;
     case BodyKind::kId:
@@ -249,7 +250,7 @@ void NcclTransport::OnEnd(const NcclPlan& plan, NcclEvent why) {
     const auto it = peers_.find(member);
     if (it == peers_.end()) continue;
     // The other end sends again what this end has not got.
-    if (!replaced && why != NcclEvent::kTold) {
+    if (!replaced && why != NcclEvent::kRemoteAbort) {
       it->second.Send({.kind = BodyKind::kBroken, .key = plan.key()});
     }
     const size_t lost = it->second.SendAgain(plan.key());
@@ -260,13 +261,13 @@ void NcclTransport::OnEnd(const NcclPlan& plan, NcclEvent why) {
 
 // Time.
 
-void NcclTransport::LookForLate(absl::Time now) {
-  // All are looked for before anything is done about one.
-  std::vector<std::pair<PeerId, uint64_t>> unmet, unanswered;
+void NcclTransport::CheckForLate(absl::Time now) {
+  // All are found before anything is done about one.
+  std::vector<std::pair<PeerId, uint64_t>> unmatched, unanswered;
   std::vector<std::pair<PeerId, PeerBodies::Missing>> missing;
   for (const auto& [id, peer] : peers_) {
-    for (const uint64_t exchange : peer.Unmet(now)) {
-      unmet.emplace_back(id, exchange);
+    for (const uint64_t exchange : peer.UnmatchedOffers(now)) {
+      unmatched.emplace_back(id, exchange);
     }
     for (const uint64_t key : peer.Unanswered(now)) {
       unanswered.emplace_back(id, key);
@@ -275,7 +276,7 @@ void NcclTransport::LookForLate(absl::Time now) {
       missing.emplace_back(id, std::move(body));
     }
   }
-  for (const auto& [id, exchange] : unmet) {
+  for (const auto& [id, exchange] : unmatched) {
     const auto it = peers_.find(id);
     if (it != peers_.end()) it->second.Decline(exchange);
   }
@@ -296,16 +297,16 @@ void NcclTransport::Tick() {
   const absl::Time now = loop_->Now();
   const std::weak_ptr<bool> alive = alive_;
   groups_.Poll(now);
-  LookForLate(now);
-  if (std::optional<PairRunner::Landed> landed = runner_.Poll(now)) {
+  CheckForLate(now);
+  if (std::optional<PairRunner::Completed> completed = runner_.Poll(now)) {
     ++seen_.bodies;
-    const NcclPair& pair = landed->pair;
-    if (const auto it = peers_.find(pair.turn.peer); it != peers_.end()) {
-      it->second.Land(pair, std::move(landed->body));
+    const NcclPair& pair = completed->pair;
+    if (const auto it = peers_.find(pair.order.peer); it != peers_.end()) {
+      it->second.Complete(pair, std::move(completed->body));
     }
     runner_.Launch();
     // Last: the listener may destroy this object.
-    Deliver(pair.turn.peer, pair.terms->connection);
+    Deliver(pair.order.peer, pair.terms->connection);
   }
   if (!alive.expired()) Arm();
 }
@@ -314,7 +315,7 @@ void NcclTransport::Arm() {
   const absl::Time now = loop_->Now();
   absl::Time next = groups_.NextPoll(now);
   if (queue_.under_way() != nullptr) next = std::min(next, now);
-  for (const auto& [id, peer] : peers_) next = std::min(next, peer.NextLook());
+  for (const auto& [id, peer] : peers_) next = std::min(next, peer.NextPoll());
   next = std::max(next, now + options_.poll);
   if (next >= armed_ || next == absl::InfiniteFuture()) return;
   if (armed_ != absl::InfiniteFuture()) loop_->Cancel(timer_);

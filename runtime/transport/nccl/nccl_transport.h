@@ -20,13 +20,13 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "runtime/base/event_loop.h"
+#include "runtime/transport/nccl/launch_queue.h"
 #include "runtime/transport/nccl/nccl_api.h"
 #include "runtime/transport/nccl/nccl_groups.h"
 #include "runtime/transport/nccl/nccl_plan.h"
 #include "runtime/transport/nccl/nccl_state.h"
 #include "runtime/transport/nccl/pair_runner.h"
 #include "runtime/transport/nccl/peer_bodies.h"
-#include "runtime/transport/nccl/turn_queue.h"
 #include "runtime/transport/transport.h"
 #include "topology/fleet/event_kind.h"
 
@@ -39,10 +39,10 @@ struct NcclOptions {
   absl::Duration deadline = absl::Seconds(1);
   // The time for which an offer waits for the other end's; then both bodies
   // travel by the other transport.
-  absl::Duration patience = absl::Milliseconds(50);
+  absl::Duration offer_timeout = absl::Milliseconds(50);
   // All members make a communicator within this time, or give it up.
   absl::Duration making = absl::Seconds(30);
-  // Between two looks at what is under way.
+  // Between two polls of what is under way.
   absl::Duration poll = absl::Microseconds(50);
   size_t least_bytes = size_t{64} << 10;  // smaller bodies go with their heads
   size_t max_body_bytes = size_t{1} << 30;
@@ -106,7 +106,7 @@ class NcclTransport final : public Transport, private TransportListener {
   void Deliver(PeerId peer, ConnectionId connection);
 
   void Tick();
-  void LookForLate(absl::Time now);
+  void CheckForLate(absl::Time now);
   // Sees to it that Tick() runs when something is due.
   void Arm();
 
@@ -115,7 +115,7 @@ class NcclTransport final : public Transport, private TransportListener {
   const NcclOptions options_;
   TransportListener* listener_ = nullptr;
   NcclGroups groups_;
-  TurnQueue queue_;
+  LaunchQueue queue_;
   PairRunner runner_;
   const PeerBodiesOptions of_peers_;
   std::map<PeerId, PeerBodies> peers_;

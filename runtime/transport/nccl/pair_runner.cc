@@ -23,32 +23,32 @@ void PairRunner::Launch() {
     queue_->Begin();
     since_ = loop_->Now();
     const absl::Status begun = group->comm.Exchange(
-        *group->plan.RankOf(pair->turn.peer), pair->terms->body,
+        *group->plan.RankOf(pair->order.peer), pair->terms->body,
         pair->terms->size, pair->terms->name);
     if (!begun.ok()) {
       groups_->End(
           pair->key, NcclEvent::kFailed,
-          absl::StrCat("the exchange with peer ", pair->turn.peer.value, ": ",
+          absl::StrCat("the exchange with peer ", pair->order.peer.value, ": ",
                        std::string(begun.message())));
     }
   }
 }
 
-std::optional<PairRunner::Landed> PairRunner::Poll(absl::Time now) {
+std::optional<PairRunner::Completed> PairRunner::Poll(absl::Time now) {
   const NcclPair* const pair = queue_->under_way();
   if (pair == nullptr) return std::nullopt;
   const uint64_t key = pair->key;
-  absl::StatusOr<std::optional<Payload>> landed =
+  absl::StatusOr<std::optional<Payload>> completed =
       groups_->Find(key)->comm.PollOperation();
-  if (landed.ok() && landed->has_value()) {
-    return Landed{queue_->Finish(), **std::move(landed)};
+  if (completed.ok() && completed->has_value()) {
+    return Completed{queue_->Finish(), **std::move(completed)};
   }
   const std::string what =
-      absl::StrCat("the exchange with peer ", pair->turn.peer.value);
-  if (!landed.ok()) {
+      absl::StrCat("the exchange with peer ", pair->order.peer.value);
+  if (!completed.ok()) {
     groups_->End(
         key, NcclEvent::kFailed,
-        absl::StrCat(what, ": ", std::string(landed.status().message())));
+        absl::StrCat(what, ": ", std::string(completed.status().message())));
   } else if (IsLate(since_, deadline_, now)) {
     groups_->End(
         key, NcclEvent::kLate,

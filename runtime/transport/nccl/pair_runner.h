@@ -12,32 +12,32 @@
 #include "absl/time/time.h"
 #include "algorithms/base/payload.h"
 #include "runtime/base/event_loop.h"
+#include "runtime/transport/nccl/launch_queue.h"
 #include "runtime/transport/nccl/nccl_groups.h"
-#include "runtime/transport/nccl/turn_queue.h"
 
 namespace gossamer {
 
 class PairRunner {
  public:
   // A pair that has taken place, and the body that it has brought.
-  struct Landed {
+  struct Completed {
     NcclPair pair;
     Payload body;
   };
 
   // All pointers outlive it.
-  PairRunner(const EventLoop* loop, TurnQueue* queue, NcclGroups* groups,
+  PairRunner(const EventLoop* loop, LaunchQueue* queue, NcclGroups* groups,
              absl::Duration deadline)
       : loop_(loop), queue_(queue), groups_(groups), deadline_(deadline) {}
 
-  // The queue has changed: launches the pair whose turn it is.
+  // The queue has changed: launches the pair that is next.
   void Launch();
-  // Looks at the pair under way; its owner then calls Launch().
-  std::optional<Landed> Poll(absl::Time now);
+  // Polls the pair under way; its owner then calls Launch().
+  std::optional<Completed> Poll(absl::Time now);
 
  private:
   const EventLoop* const loop_;
-  TurnQueue* const queue_;
+  LaunchQueue* const queue_;
   NcclGroups* const groups_;
   const absl::Duration deadline_;
   absl::Time since_;  // the pair under way was launched

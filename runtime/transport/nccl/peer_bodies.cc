@@ -16,7 +16,7 @@ constexpr int kDeadlinesOfABody = 3;
 
 }  // namespace
 
-PeerBodies::PeerBodies(PeerId peer, TurnQueue* queue,
+PeerBodies::PeerBodies(PeerId peer, LaunchQueue* queue,
                        const PeerBodiesOptions* options)
     : peer_(peer), queue_(queue), options_(options) {}
 
@@ -38,7 +38,7 @@ void PeerBodies::DropAll() {
 }
 
 bool PeerBodies::Send(BodyFrame frame, Payload body) {
-  frame.got = held_.got();
+  frame.ack = held_.ack();
   return options_->send(
       peer_, {Payload::FromVector(EncodeBodyFrame(frame)), std::move(body)});
 }
@@ -46,7 +46,7 @@ bool PeerBodies::Send(BodyFrame frame, Payload body) {
 // This end's bodies.
 
 bool PeerBodies::Offer(NcclPair pair, Frame frame, absl::Time now) {
-  const uint64_t exchange = pair.turn.exchange;
+  const uint64_t exchange = pair.order.exchange;
   if (!Send({.kind = BodyKind::kOffer,
              .size = static_cast<uint32_t>(frame.body.size()),
              .key = pair.key,
@@ -60,7 +60,7 @@ bool PeerBodies::Offer(NcclPair pair, Frame frame, absl::Time now) {
                        .body = std::move(frame.body),
                        .since = now};
   queue_->Enter(std::move(pair));
-  if (leads()) Settle(exchange);
+  if (leads()) Resolve(exchange);
   return true;
 }
 
@@ -89,15 +89,15 @@ size_t PeerBodies::SendAgain(uint64_t key) {
   return lost.size();
 }
 
-void PeerBodies::HearGot(uint64_t got) {
-  std::erase_if(offers_, [got](const auto& offer) {
-    return offer.second.done && offer.first <= got;
+void PeerBodies::OnAck(uint64_t ack) {
+  std::erase_if(offers_, [ack](const auto& offer) {
+    return offer.second.done && offer.first <= ack;
   });
 }
 
 // Agreement.
 
-void PeerBodies::Settle(uint64_t exchange) {
+void PeerBodies::Resolve(uint64_t exchange) {
   const auto offer = offers_.find(exchange);
   const HeldFrame* const held = held_.Find(exchange);
   if (offer == offers_.end() || held == nullptr || held->declined) return;
@@ -170,7 +170,7 @@ absl::Status PeerBodies::OnOffer(ConnectionId connection, BodyFrame offer,
   if (!held_.AddOffer(connection, std::move(offer), now)) {
     return absl::OkStatus();
   }
-  if (leads()) Settle(exchange);
+  if (leads()) Resolve(exchange);
   DeclineDecided();
   return absl::OkStatus();
 }
@@ -188,8 +188,8 @@ void PeerBodies::OnDecline(uint64_t exchange) {
 
 // The body is that of the exchange that both launched, over the connection that
 // brought its head, and of no other.
-void PeerBodies::Land(const NcclPair& pair, Payload body) {
-  const uint64_t exchange = pair.turn.exchange;
+void PeerBodies::Complete(const NcclPair& pair, Payload body) {
+  const uint64_t exchange = pair.order.exchange;
   const auto offer = offers_.find(exchange);
   if (offer != offers_.end() && offer->second.key == pair.key) {
     offer->second.done = true;
@@ -199,22 +199,22 @@ void PeerBodies::Land(const NcclPair& pair, Payload body) {
 
 // Time.
 
-std::vector<uint64_t> PeerBodies::Unmet(absl::Time now) const {
-  std::vector<uint64_t> unmet;
-  if (!leads()) return unmet;
+std::vector<uint64_t> PeerBodies::UnmatchedOffers(absl::Time now) const {
+  std::vector<uint64_t> unmatched;
+  if (!leads()) return unmatched;
   for (const auto& [exchange, offer] : offers_) {
     if (!offer.agreed && !offer.done &&
-        now - offer.since >= options_->patience) {
-      unmet.push_back(exchange);
+        now - offer.since >= options_->offer_timeout) {
+      unmatched.push_back(exchange);
     }
   }
   held_.ForEachWaiting([&](const HeldFrame& held) {
     if (!held.agreed && !held.declined &&
-        now - held.since >= options_->patience) {
-      unmet.push_back(held.exchange);
+        now - held.since >= options_->offer_timeout) {
+      unmatched.push_back(held.exchange);
     }
   });
-  return unmet;
+  return unmatched;
 }
 
 std::vector<uint64_t> PeerBodies::Unanswered(absl::Time now) const {
@@ -243,16 +243,16 @@ std::vector<PeerBodies::Missing> PeerBodies::MissingBodies(
   return missing;
 }
 
-absl::Time PeerBodies::NextLook() const {
+absl::Time PeerBodies::NextPoll() const {
   absl::Time next = absl::InfiniteFuture();
   const auto at = [&next](absl::Time when) { next = std::min(next, when); };
   for (const auto& [exchange, offer] : offers_) {
     if (offer.agreed || offer.done) continue;
-    at(offer.since + (leads() ? options_->patience : options_->deadline));
+    at(offer.since + (leads() ? options_->offer_timeout : options_->deadline));
   }
   held_.ForEachWaiting([&](const HeldFrame& held) {
     if (leads() && !held.agreed && !held.declined) {
-      at(held.since + options_->patience);
+      at(held.since + options_->offer_timeout);
     }
     at(held.since + kDeadlinesOfABody * options_->deadline);
   });

@@ -1,5 +1,5 @@
-// The bodies between this end and one other: which of them NCCL carries, and
-// that the rest go by the carrier, each once.
+// Agrees with one peer, for each frame body, whether NCCL or the fallback
+// transport carries it, so that each arrives once.
 //
 // Each end offers a body by its head and holds the other's; the end with the
 // smaller id says of each exchange whether both launch its pair or neither
@@ -21,7 +21,7 @@
 #include "algorithms/base/payload.h"
 #include "runtime/transport/nccl/body_frame.h"
 #include "runtime/transport/nccl/held_frames.h"
-#include "runtime/transport/nccl/turn_queue.h"
+#include "runtime/transport/nccl/launch_queue.h"
 #include "runtime/transport/transport.h"
 
 namespace gossamer {
@@ -31,7 +31,7 @@ struct PeerBodiesOptions {
   PeerId self;
   absl::Duration deadline;
   // The time for which an offer waits for the other end's.
-  absl::Duration patience;
+  absl::Duration offer_timeout;
   size_t max_body_bytes = 0;
   // Sends a frame of Channel::kBody over the newest connection; false without
   // one.
@@ -48,7 +48,7 @@ struct PeerBodiesOptions {
 class PeerBodies {
  public:
   // Both pointers outlive it.
-  PeerBodies(PeerId peer, TurnQueue* queue, const PeerBodiesOptions* options);
+  PeerBodies(PeerId peer, LaunchQueue* queue, const PeerBodiesOptions* options);
 
   // Offers and held frames go with their connection, as the contract of
   // transport.h has it.
@@ -67,12 +67,12 @@ class PeerBodies {
   bool Offer(NcclPair pair, Frame frame, absl::Time now);
   // No exchange below `undecided` will be offered.
   void Decide(uint64_t undecided);
-  // Sends the frame with BodyFrame::got.  Returns false without a connection.
+  // Sends the frame with BodyFrame::ack.  Returns false without a connection.
   bool Send(BodyFrame frame, Payload body = {});
 
-  // Frames of the other end, and BodyFrame::got of each.  An error is a reason
+  // Frames of the other end, and BodyFrame::ack of each.  An error is a reason
   // to close the connection.
-  void HearGot(uint64_t got);
+  void OnAck(uint64_t ack);
   absl::Status OnOffer(ConnectionId connection, BodyFrame offer,
                        absl::Time now);
   void OnAgree(uint64_t exchange, uint32_t number);
@@ -80,14 +80,14 @@ class PeerBodies {
   void OnDecline(uint64_t exchange);
 
   // NCCL has exchanged the bodies of the pair; `body` is the other end's.
-  void Land(const NcclPair& pair, Payload body);
+  void Complete(const NcclPair& pair, Payload body);
   // The communicator of this key has ended: all that was offered for it, and
   // has not come, goes by the carrier.  Returns the number of bodies.
   size_t SendAgain(uint64_t key);
 
   // At the leading end: exchanges that one end alone has offered, for
-  // `patience`.
-  std::vector<uint64_t> Unmet(absl::Time now) const;
+  // `offer_timeout`.
+  std::vector<uint64_t> UnmatchedOffers(absl::Time now) const;
   // Both bodies of the exchange go by the carrier.
   void Decline(uint64_t exchange);
   // At the other end: keys of communicators for which the leading end has not
@@ -101,7 +101,7 @@ class PeerBodies {
   };
   std::vector<Missing> MissingBodies(absl::Time now) const;
   // The first time at which one of these three may have an entry.
-  absl::Time NextLook() const;
+  absl::Time NextPoll() const;
 
  private:
   // A body of this end that the other end may lack.
@@ -116,13 +116,13 @@ class PeerBodies {
 
   // The leading end is the one with the smaller id.
   bool leads() const { return options_->self < peer_; }
-  void Settle(uint64_t exchange);
+  void Resolve(uint64_t exchange);
   void Agree(uint64_t exchange, uint32_t number);
   void DeclineDecided();
   void SendBody(uint64_t exchange);
 
   const PeerId peer_;
-  TurnQueue* const queue_;
+  LaunchQueue* const queue_;
   const PeerBodiesOptions* const options_;
   HeldFrames held_;
   std::map<uint64_t, Offered> offers_;  // by exchange

@@ -1,5 +1,5 @@
-// The failure detector asks others before it suspects, and its patience is
-// bounded.
+// The failure detector probes through others before it suspects, and its health
+// multiplier is bounded.
 
 #include "runtime/membership/failure_detector.h"
 
@@ -18,7 +18,7 @@ constexpr PeerId kA{1}, kB{2};
 class FailureDetectorTest : public testing::Test {
  protected:
   FailureDetectorTest() { detector_.Watch({kA, kB}, now_); }
-  using Question = FailureDetector::Question;
+  using IndirectProbe = FailureDetector::IndirectProbe;
 
   // Ticks until `seconds` have passed; `kB` is heard of before each.
   std::vector<PeerId> Run(double seconds) {
@@ -29,13 +29,13 @@ class FailureDetectorTest : public testing::Test {
       detector_.Heard(kB, now_);
       probes = detector_.Tick(now_);
     }
-    questions_ = probes.through_others;
+    indirect_ = probes.indirect;
     return probes.direct;
   }
 
   absl::Time now_ = absl::FromUnixSeconds(1'000'000);
   FailureDetector detector_{absl::Seconds(2)};
-  std::vector<Question> questions_;  // asked at the last tick
+  std::vector<IndirectProbe> indirect_;  // asked at the last tick
 };
 
 TEST_F(FailureDetectorTest, ASilentPeerIsProbedAndThenSuspected) {
@@ -53,33 +53,33 @@ TEST_F(FailureDetectorTest, ASilentPeerIsProbedAndThenSuspected) {
 
 TEST_F(FailureDetectorTest, OtherPeersAreAskedAboutASilentOne) {
   Run(1);
-  EXPECT_THAT(questions_, IsEmpty());
+  EXPECT_THAT(indirect_, IsEmpty());
   Run(0.25);
-  EXPECT_THAT(questions_, ElementsAre(Question{.witness = kB, .about = kA}));
+  EXPECT_THAT(indirect_, ElementsAre(IndirectProbe{.proxy = kB, .target = kA}));
 }
 
-TEST_F(FailureDetectorTest, WitnessesTakeTurns) {
+TEST_F(FailureDetectorTest, ProxiesTakeTurns) {
   constexpr PeerId kC{3}, kD{4};
   std::set<PeerId> asked;
   for (int tick = 1; tick <= 7; ++tick) {
     detector_.Watch({kA, kB, kC, kD}, now_);
     now_ += detector_.period();
     for (const PeerId peer : {kB, kC, kD}) detector_.Heard(peer, now_);
-    const auto questions = detector_.Tick(now_).through_others;
-    EXPECT_EQ(questions.size(), tick == 5 || tick == 7 ? 2u : 0u) << tick;
-    for (const Question& q : questions) asked.insert(q.witness);
+    const auto probes = detector_.Tick(now_).indirect;
+    EXPECT_EQ(probes.size(), tick == 5 || tick == 7 ? 2u : 0u) << tick;
+    for (const IndirectProbe& q : probes) asked.insert(q.proxy);
   }
   EXPECT_THAT(asked, ElementsAre(kB, kC, kD));
 }
 
-// A member that falsely vouches for a dead peer gains it one suspicion time.
-TEST_F(FailureDetectorTest, APeerThatOthersVouchForGainsOneSuspicionTime) {
-  for (int vouched = 0; vouched < 14; ++vouched) {
+// A proxy that falsely answers for a dead peer gains it one suspicion time.
+TEST_F(FailureDetectorTest, APeerWithIndirectAcksGainsOneSuspicionTime) {
+  for (int acks = 0; acks < 14; ++acks) {
     Run(0.25);
-    EXPECT_THAT(detector_.suspected(), IsEmpty()) << vouched;
-    detector_.HeardThroughOthers(kA);
+    EXPECT_THAT(detector_.suspected(), IsEmpty()) << acks;
+    detector_.OnIndirectAck(kA);
   }
-  EXPECT_THAT(questions_, IsEmpty());
+  EXPECT_THAT(indirect_, IsEmpty());
   Run(1);
   EXPECT_THAT(detector_.suspected(), ElementsAre(kA));
   // The peer's next silence is a new one.
@@ -110,21 +110,21 @@ TEST_F(FailureDetectorTest, APeerThatWasFrozenSuspectsNobodyAtOnce) {
   now_ += absl::Seconds(60);  // the peer is frozen
   detector_.Tick(now_);
   EXPECT_THAT(detector_.suspected(), IsEmpty());
-  EXPECT_EQ(detector_.patience(), 2);
+  EXPECT_EQ(detector_.health_multiplier(), 2);
   Run(1.3);  // 2.3 s of its own time
   EXPECT_THAT(detector_.suspected(), IsEmpty());
   Run(2);
   EXPECT_THAT(detector_.suspected(), ElementsAre(kA));
 }
 
-TEST_F(FailureDetectorTest, PatienceIsBoundedAndReturnsToNormal) {
+TEST_F(FailureDetectorTest, TheHealthMultiplierIsBoundedAndReturnsToOne) {
   for (int i = 0; i < 100; ++i) {
     now_ += absl::Seconds(1);
     detector_.Tick(now_);
   }
-  EXPECT_EQ(detector_.patience(), 8);
+  EXPECT_EQ(detector_.health_multiplier(), 8);
   Run(100);
-  EXPECT_EQ(detector_.patience(), 1);
+  EXPECT_EQ(detector_.health_multiplier(), 1);
 }
 
 TEST_F(FailureDetectorTest, APeerThatIsNoLongerWatchedIsForgotten) {

@@ -38,7 +38,7 @@ namespace {
 using ::testing::HasSubstr;
 
 // The longest wait of a test for an event that will come.
-constexpr absl::Duration kPatience = absl::Seconds(30);
+constexpr absl::Duration kTimeout = absl::Seconds(30);
 
 // A topology service on a loopback port, which keeps its fleet in `state`.
 class Service {
@@ -111,12 +111,12 @@ class Peer {
     Do([](TopologyClient& c) { c.Start(); });
   }
   ~Peer() {
-    loop_.PostAndWait([this] { client_.reset(); }, kPatience);
+    loop_.PostAndWait([this] { client_.reset(); }, kTimeout);
   }
 
   void Do(std::function<void(TopologyClient&)> action) {
     EXPECT_TRUE(
-        loop_.PostAndWait([this, action] { action(*client_); }, kPatience));
+        loop_.PostAndWait([this, action] { action(*client_); }, kTimeout));
   }
   void CountEvent(EventKind kind, uint64_t times) {
     Do([=, this](TopologyClient&) { events_.Add(kind, times); });
@@ -124,7 +124,7 @@ class Peer {
   // Returns true once `condition` holds of the client's last report.
   bool Wait(std::function<bool(const Peer&)> condition) {
     MutexLock lock(&mu_);
-    return changed_.AwaitFor(&mu_, kPatience, [&] { return condition(*this); });
+    return changed_.AwaitFor(&mu_, kTimeout, [&] { return condition(*this); });
   }
   bool WaitForView(uint64_t epoch) {
     return Wait([epoch](const Peer& p) { return p.view_.epoch >= epoch; });
@@ -272,7 +272,7 @@ TEST(TopologyClientTest, AnswersAreBoundedByTheFleetsSize) {
   const auto answer = [&](int peers) {
     RealLoop loop;
     auto calls =
-        MakeGrpcTopologyCalls(talkative.address(), &loop, nullptr, kPatience,
+        MakeGrpcTopologyCalls(talkative.address(), &loop, nullptr, kTimeout,
                               MaxAnswerBytes(kMostGrowth * peers));
     loop.Start();
     absl::Notification heard;
@@ -284,25 +284,24 @@ TEST(TopologyClientTest, AnswersAreBoundedByTheFleetsSize) {
       });
     });
     heard.WaitForNotification();
-    loop.PostAndWait([&] { calls.reset(); }, kPatience);
+    loop.PostAndWait([&] { calls.reset(); }, kTimeout);
     return answered;
   };
   EXPECT_TRUE(absl::IsResourceExhausted(answer(8))) << answer(8);
   EXPECT_TRUE(answer(64).ok()) << answer(64);
   FleetClient small(talkative.address(), nullptr, MaxAnswerBytes(8));
   EXPECT_TRUE(
-      absl::IsResourceExhausted(small.GetStatus("run", kPatience).status()));
-  EXPECT_TRUE(
-      FleetClient(talkative.address()).GetStatus("run", kPatience).ok());
+      absl::IsResourceExhausted(small.GetStatus("run", kTimeout).status()));
+  EXPECT_TRUE(FleetClient(talkative.address()).GetStatus("run", kTimeout).ok());
 }
 
 TEST(TopologyClientTest, AGzipBombFromAServiceIsRefused) {
   const HostileServer hostile;
   RealLoop loop;
   auto calls =
-      MakeGrpcTopologyCalls(hostile.address(), &loop, nullptr, kPatience);
+      MakeGrpcTopologyCalls(hostile.address(), &loop, nullptr, kTimeout);
   loop.Start();
-  ForgetPeakMemory();
+  ResetPeakMemory();
   const int64_t before = PeakMemory();
   absl::Notification heard;
   absl::Status answer;
@@ -314,10 +313,10 @@ TEST(TopologyClientTest, AGzipBombFromAServiceIsRefused) {
   });
   heard.WaitForNotification();
   EXPECT_TRUE(absl::IsUnimplemented(answer)) << answer;
-  loop.PostAndWait([&] { calls.reset(); }, kPatience);
+  loop.PostAndWait([&] { calls.reset(); }, kTimeout);
   // A command of a person is bounded too.
   FleetClient client(hostile.address());
-  const auto status = client.GetStatus("run", kPatience);
+  const auto status = client.GetStatus("run", kTimeout);
   EXPECT_TRUE(absl::IsUnimplemented(status.status())) << status.status();
   EXPECT_LT(PeakMemory() - before, kBombRefusal);
 }
@@ -396,9 +395,9 @@ TEST(TopologyClientTest, TheFleetAgreesOnItsEnd) {
   for (Peer* peer : {&one, &two}) {
     absl::Notification finished;
     peer->Do([&finished](TopologyClient& c) {
-      c.Finish(kPatience, [&finished] { finished.Notify(); });
+      c.Finish(kTimeout, [&finished] { finished.Notify(); });
     });
-    ASSERT_TRUE(finished.WaitForNotificationWithTimeout(kPatience));
+    ASSERT_TRUE(finished.WaitForNotificationWithTimeout(kTimeout));
   }
   EXPECT_TRUE(service.service().Tick()->finished);
 }
@@ -413,7 +412,7 @@ TEST(TopologyClientTest, FinishDoesNotWaitForAServiceThatIsGone) {
   one.Do([&finished](TopologyClient& c) {
     c.Finish(absl::Milliseconds(50), [&finished] { finished.Notify(); });
   });
-  EXPECT_TRUE(finished.WaitForNotificationWithTimeout(kPatience));
+  EXPECT_TRUE(finished.WaitForNotificationWithTimeout(kTimeout));
 }
 
 // The fleet has ended, and its service is that of another one by now.
@@ -427,9 +426,9 @@ TEST(TopologyClientTest, APeerThatTrainedToTheEndIsNotRefused) {
   service.emplace(folder.path() + "/b.sqlite", 1, port);
   absl::Notification finished;
   one.Do([&finished](TopologyClient& c) {
-    c.Finish(kPatience, [&finished] { finished.Notify(); });
+    c.Finish(kTimeout, [&finished] { finished.Notify(); });
   });
-  EXPECT_TRUE(finished.WaitForNotificationWithTimeout(kPatience / 2));
+  EXPECT_TRUE(finished.WaitForNotificationWithTimeout(kTimeout / 2));
   EXPECT_TRUE(one.Wait([](const Peer& p) { return p.refused_.ok(); }));
 }
 
@@ -653,7 +652,7 @@ class LastViewTest : public ::testing::Test {
     options.boot_id = 12;
     options.checkpoint_rounds = std::move(checkpoints);
     options.last_view = std::move(last);
-    options.patience = absl::Seconds(10);
+    options.answer_timeout = absl::Seconds(10);
     options.auto_overlap = true;
     auto calls = std::make_unique<LateCalls>(&loop_);
     calls_ = calls.get();
@@ -720,7 +719,7 @@ TEST_F(LastViewTest, EnoughExchangesToChooseTheOverlapHastenOneHeartbeat) {
   const auto heartbeats_after = [this](uint64_t exchanges) {
     PeerReport report;
     report.round = 41;
-    report.tempo = {.rounds = exchanges};
+    report.timing = {.rounds = exchanges};
     calls_->heartbeats = 0;
     client_->Report(report);
     shared_.RunFor(absl::Milliseconds(1));

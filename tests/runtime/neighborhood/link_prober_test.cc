@@ -56,10 +56,10 @@ class LinkProberTest : public ::testing::Test {
     return result;
   }
 
-  // Asks b about c.  Returns how often a has heard from b that c answers.
-  int AskAboutC() {
-    a_.prober.Ask(kB, kC);
-    loop_.RunFor(LinkProber::kErrandLimit);
+  // Has b ping c.  Returns how often a has heard from b that c answers.
+  int PingThroughB() {
+    a_.prober.RequestPing(kB, kC);
+    loop_.RunFor(LinkProber::kPingRequestTimeout);
     return told_;
   }
 
@@ -97,54 +97,54 @@ TEST_F(LinkProberTest, WaitsForAConnectionAndOutlivesItsLoss) {
 
 TEST_F(LinkProberTest, SilenceIsNoMeasurement) { EXPECT_FALSE(Measure()); }
 
-TEST_F(LinkProberTest, AsksAThirdOne) {
-  a_.prober.SetOnAnswer([&](PeerId target) {
+TEST_F(LinkProberTest, PingsThroughAThirdPeer) {
+  a_.prober.SetOnIndirectAck([&](PeerId target) {
     EXPECT_EQ(target, kC);
     ++told_;
   });
   Connect();
   loop_.RunFor(absl::Seconds(1));
-  EXPECT_EQ(AskAboutC(), 0) << "b has no connection with c";
+  EXPECT_EQ(PingThroughB(), 0) << "b has no connection with c";
   b_.transport->Connect(kC, "");
   c_.transport->Connect(kB, "");
   loop_.RunFor(absl::Seconds(1));
-  EXPECT_EQ(AskAboutC(), 1);
-  // An answer to no question is ignored, whether or not it is true.
+  EXPECT_EQ(PingThroughB(), 1);
+  // An answer to no request is ignored, whether or not it is true.
   b_.transport->Send(kA, Channel::kState, b_.sent);
   loop_.RunFor(absl::Seconds(1));
   EXPECT_EQ(told_, 1);
   network_.Freeze(kC, absl::InfiniteFuture());
-  EXPECT_EQ(AskAboutC(), 1);
+  EXPECT_EQ(PingThroughB(), 1);
 }
 
-TEST_F(LinkProberTest, RunsABoundedNumberOfErrands) {
+TEST_F(LinkProberTest, RelaysABoundedNumberOfPingRequests) {
   Connect();
   b_.transport->Connect(kC, "");
   c_.transport->Connect(kB, "");
   loop_.RunFor(absl::Seconds(1));
-  a_.prober.Ask(kB, kC);
+  a_.prober.RequestPing(kB, kC);
   loop_.RunFor(absl::Seconds(1));
   const Frame asked = a_.sent;
   const Frame pong = c_.sent;
   // One ping serves all askers; beyond the limit the last ones get no answer.
   int pings = 0, told = 0;
-  LinkProber witness(&b_.loop, [&](PeerId to, const Frame&) {
+  LinkProber proxy(&b_.loop, [&](PeerId to, const Frame&) {
     ++(to == kC ? pings : told);
     return true;
   });
-  for (uint64_t asker = 10; asker < 10 + 2 * LinkProber::kMostErrands;
+  for (uint64_t asker = 10; asker < 10 + 2 * LinkProber::kMaxPingRequests;
        ++asker) {
-    witness.OnFrame({asker}, asked);
+    proxy.OnFrame({asker}, asked);
   }
   EXPECT_EQ(pings, 1);
-  witness.OnFrame(kC, pong);
-  EXPECT_EQ(told, LinkProber::kMostErrands);
+  proxy.OnFrame(kC, pong);
+  EXPECT_EQ(told, LinkProber::kMaxPingRequests);
   // A ping without an answer in time is forgotten.
-  witness.OnFrame({10}, asked);
+  proxy.OnFrame({10}, asked);
   EXPECT_EQ(pings, 2);
-  loop_.RunFor(LinkProber::kErrandLimit + absl::Seconds(1));
-  witness.OnFrame(kC, pong);
-  EXPECT_EQ(told, LinkProber::kMostErrands);
+  loop_.RunFor(LinkProber::kPingRequestTimeout + absl::Seconds(1));
+  proxy.OnFrame(kC, pong);
+  EXPECT_EQ(told, LinkProber::kMaxPingRequests);
 }
 
 TEST_F(LinkProberTest, AsksForTheRoundOfThoseWhoTrainByAView) {

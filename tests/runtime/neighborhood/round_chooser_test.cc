@@ -41,7 +41,7 @@ TEST(RoundChooserTest, JumpsToWhereMostNeighboursAre) {
       << "so far apart neighbours may be";
   EXPECT_EQ(chooser.Next(10, kOverlap, {.heard = {9, 10, 11, 31, 50}}), 11u);
   EXPECT_EQ(chooser.Next(10, kOverlap,
-                         {.heard = {9, 10, 11, 31, 50}, .fixed = false}),
+                         {.heard = {9, 10, 11, 31, 50}, .static_graph = false}),
             31u);
   EXPECT_EQ(chooser.Next(10, kOverlap, {.heard = {30, 31}, .last = 20}), 20u);
   EXPECT_EQ(chooser.Next(10, kOverlap, {}), 11u);
@@ -105,13 +105,13 @@ TEST(RoundChooserTest, ANeighbourWhosePayloadsItMissesIsFollowed) {
 }
 
 // A neighbour of a later row need not be in step.
-TEST(RoundChooserTest, RandomPartnersMayBeAFewRoundsAhead) {
+TEST(RoundChooserTest, RandomNeighborsMayBeAFewRoundsAhead) {
   RoundChooser chooser;
   for (uint64_t round = 100; round < 200; ++round) {
     ASSERT_EQ(chooser.Next(round, kOverlap,
                            {.heard = {round, round, round + 3},
                             .missing = {round, round + 3},
-                            .fixed = false}),
+                            .static_graph = false}),
               round + 1);
   }
 }

@@ -130,10 +130,10 @@ TEST(ClippingTest, ADifferenceWithinTheRadiusIsNotChanged) {
   EXPECT_GT(seen->longest, 0);
 }
 
-TEST(ClippingTest, AViewWithTooFewPartnersIsRefused) {
+TEST(ClippingTest, AViewWithTooFewNeighborsIsRefused) {
   SimFleetOptions o = Fleet(0.02, /*liar=*/false);
   o.schedule.graph = "ring";
-  o.peer.min_partners = 4;
+  o.peer.min_degree = 4;
   SimFleet fleet(std::move(o));
   EXPECT_FALSE(fleet.Run());
   EXPECT_THAT(std::string(fleet.StatusOf(0).message()),

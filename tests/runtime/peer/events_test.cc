@@ -303,7 +303,7 @@ TEST_F(EdgeEventsTest, AnEndedEdgeIsNotContinued) {
   two_->neighborhood->BeginRecord(MakeExchangeId(1));
   loop_.RunFor(absl::Seconds(1));
   EXPECT_THAT(n.TakeRecords(MakeExchangeId(1)), testing::SizeIs(1));
-  n.Rest({2}, MakeExchangeId(1), /*gone=*/true);
+  n.Deactivate({2}, MakeExchangeId(1), /*gone=*/true);
   n.Emit({}, MakeExchangeId(1), true);
   ASSERT_TRUE(n.edge({2})->ended());
   n.BeginRecord(MakeExchangeId(1));

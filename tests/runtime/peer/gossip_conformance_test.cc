@@ -280,7 +280,7 @@ Distances DistancesOf(SimFleet& fleet, const std::vector<double>& solution) {
 
 // The main result of gradient tracking, with compression BEER's (theorem 1):
 // the exact solution at a constant learning rate, however much games differ,
-// also behind an exchange that hides, and with partners that change.  Gossip
+// also behind an exchange that hides, and with neighbours that change.  Gossip
 // stops at a distance there.
 TEST(GradientTrackingTest, ConvergesToTheExactSolutionWhereGossipStops) {
   const auto run = [](bool tracked, const char* optimizer, const char* codec,

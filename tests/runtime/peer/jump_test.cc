@@ -109,7 +109,8 @@ TEST(JumpTest, ARoundOfSeveralPhasesCountsOncePerNeighbour) {
   for (int times = 0; times < 200; ++times) {
     fleet.loop().RunFor(absl::Milliseconds(7));
     std::map<uint64_t, int> neighbors;
-    for (const uint64_t r : fleet.peer(0).neighborhood().LookAround().waiting) {
+    for (const uint64_t r :
+         fleet.peer(0).neighborhood().ObservedRounds().waiting) {
       ASSERT_LE(++neighbors[r], kNeighbors);
     }
     most = std::max(most, neighbors.size());

@@ -122,32 +122,32 @@ TEST_F(ReplayTest, DeadlinesOfFirstExchangesRepeat) {
 // measure, and makes a view with the h that hides it.
 class OverlapService {
  public:
-  explicit OverlapService(size_t peers) : tempos_(peers) {}
+  explicit OverlapService(size_t peers) : timings_(peers) {}
   // Null before the first choice.
   const View* changed() const { return view_.epoch > 0 ? &view_ : nullptr; }
   void Begin(uint64_t round) { begun_ = std::max(begun_, round); }
-  void Hear(size_t peer, const Tempo& tempo, const View& before) {
-    tempos_[peer] = tempo;
+  void Hear(size_t peer, const RoundTiming& timing, const View& before) {
+    timings_[peer] = timing;
     if (begun_ < view_.from_round) return;
-    const int h = chooser_.Choose(tempos_, h_, begun_ - view_.from_round);
+    const int h = chooser_.Choose(timings_, h_, begun_ - view_.from_round);
     if (h == h_) return;
     if (view_.epoch == 0) view_ = before;
     h_ = h;
     view_.epoch += 1;
     view_.from_round = begun_ + 2;
     view_.overlap_steps = h;
-    for (Tempo& t : tempos_) t = {};
+    for (RoundTiming& t : timings_) t = {};
   }
 
  private:
-  std::vector<Tempo> tempos_;
+  std::vector<RoundTiming> timings_;
   uint64_t begun_ = 0;  // by the first view
   int h_ = 1;
   OverlapChooser chooser_;
   View view_;
 };
 
-// A membership that reports a peer's tempo to OverlapService and takes its
+// A membership that reports a peer's timing to OverlapService and takes its
 // view.
 class MeasuredOverlap final : public ForwardingMembership {
  public:
@@ -165,7 +165,7 @@ class MeasuredOverlap final : public ForwardingMembership {
     ForwardingMembership::BeginRound(round);
   }
   void Report(const PeerReport& report) override {
-    service_->Hear(peer_, report.tempo, view());
+    service_->Hear(peer_, report.timing, view());
     ForwardingMembership::Report(report);
   }
 

@@ -535,7 +535,7 @@ TEST_F(LockedServiceTest, GiantAndCompressedRequestsAreRefused) {
       TlsCredentials(run_.Certificates(run_.Peer(1))).Channel(Role::kTopology),
       arguments);
   const grpc::ByteBuffer bomb = Bomb(256);
-  ForgetPeakMemory();
+  ResetPeakMemory();
   const int64_t before = PeakMemory();
   packed.Write(bomb);
   const grpc::Status refused = packed.Finish();
@@ -568,7 +568,7 @@ TEST_F(LockedServiceTest, UnauthenticatedConnectionsAreBounded) {
   const auto stub = StubOf(run_.Peer(1));
   ASSERT_TRUE(Register(*stub, 1).ok());
   std::vector<std::unique_ptr<RawSocket>> silent;
-  const size_t of_one_host = (service_->gate()->most() + 1) / 2;
+  const size_t of_one_host = (service_->limiter()->most() + 1) / 2;
   for (size_t i = 0; i < of_one_host; ++i) {
     silent.push_back(std::make_unique<RawSocket>(server_.port));
   }
@@ -610,7 +610,7 @@ TEST_F(LockedServiceTest, ConnectionsOfOneMemberAreBounded) {
   };
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   const auto other = connect(run_.Peer(2));
-  for (size_t i = 0; i <= AdmissionGate::kMostOfOne; ++i) {
+  for (size_t i = 0; i <= ConnectionLimiter::kMostOfOne; ++i) {
     channels.push_back(connect(run_.Peer(1)));
   }
   EXPECT_TRUE(channels[0]->WaitForStateChange(
@@ -643,7 +643,7 @@ TEST_F(LockedServiceTest, ManySmallFieldsCostLittleAndAreRefused) {
   ASSERT_LE(unknown.ByteSizeLong(), static_cast<size_t>(kRequestBytes));
   wire::HeartbeatResponse beaten;
   wire::RegisterResponse registered;
-  ForgetPeakMemory();
+  ResetPeakMemory();
   const int64_t before = PeakMemory();
   for (int times = 0; times < 20; ++times) {
     EXPECT_EQ(Ask(*stub, &wire::Topology::Stub::Heartbeat, suspects, &beaten)

@@ -63,15 +63,15 @@ TEST(OptionsTest, AConfigurationIsEnforcedWithWhatIsSetOverIt) {
   EXPECT_NE(line->options.fleet.configuration_hash, six);
 }
 
-TEST(OptionsTest, ClippingSetsTheLeastNumberOfPartners) {
+TEST(OptionsTest, ClippingSetsTheMinimumDegree) {
   TemporaryFolder folder;
   const std::string path = folder.path() + "/run.textproto";
   std::ofstream(path) << "peers: 9\nmixing { graph: \"torus\" clip_radius: 1 "
                          "}\n";
   const auto line = Parse({"--config", path});
   ASSERT_TRUE(line.ok()) << line.status();
-  EXPECT_EQ(line->options.fleet.min_partners, 4);
-  EXPECT_EQ(Parse({"--set", "peers=9"})->options.fleet.min_partners, 0);
+  EXPECT_EQ(line->options.fleet.min_degree, 4);
+  EXPECT_EQ(Parse({"--set", "peers=9"})->options.fleet.min_degree, 0);
   EXPECT_THAT(
       std::string(Parse({"--config", path, "--set", "mixing.graph=ring"})
                       .status()

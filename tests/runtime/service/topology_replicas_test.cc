@@ -24,7 +24,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-constexpr absl::Duration kPatience = absl::Seconds(30);
+constexpr absl::Duration kTimeout = absl::Seconds(30);
 
 // One replica; its main thread is the test's.
 class Replica {
@@ -63,7 +63,7 @@ class Replica {
     return FleetClient(address()).GetStatus("run");
   }
   bool TickUntil(std::function<bool()> condition) {
-    const absl::Time end = absl::Now() + kPatience;
+    const absl::Time end = absl::Now() + kTimeout;
     while (!condition()) {
       if (absl::Now() > end) return false;
       EXPECT_TRUE(service_->Tick().ok());

@@ -189,11 +189,11 @@ TEST(ServiceEvents, AreLinesWithANameAndCounts) {
   events.Report("saves_again", "");
   absl::Time now = absl::UnixEpoch();
   for (int times = 0; times < 4; ++times) {
-    events.ReportSeldom("call_refused", now, "from afar");
+    events.ReportByTime("call_refused", now, "from afar");
     now += absl::Seconds(4);
   }
   for (const uint64_t seen : {0, 3, 7}) {
-    events.ReportSparingly("strangers_refused", seen, "connections");
+    events.ReportByCount("strangers_refused", seen, "connections");
   }
   EXPECT_THAT(log, ElementsAre("save_failed: no space", "saves_again: ",
                                "call_refused: from afar (1 so far)",
@@ -221,8 +221,8 @@ TEST(Throttle, ByCountReportsTheFirstTheTenthTheHundredth) {
   }
   EXPECT_THAT(lines, ElementsAre(std::pair(1, 1), std::pair(10, 9),
                                  std::pair(100, 90)));
-  EXPECT_EQ(told.Rest(250), 150u);
-  EXPECT_EQ(told.Rest(250), 0u);
+  EXPECT_EQ(told.TakeUnreported(250), 150u);
+  EXPECT_EQ(told.TakeUnreported(250), 0u);
   // Many events at once are one line.
   EXPECT_EQ(told.Due(5000), 4750u);
 }

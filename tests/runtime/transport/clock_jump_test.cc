@@ -59,15 +59,15 @@ ByteVector BytesOf(const Chunk& chunk) {
 }
 
 // Lets the node read what was written, and check its connections.
-void LetItLook(Node& node) {
-  auto looked = std::make_shared<absl::Notification>();
+void LetItPoll(Node& node) {
+  auto polled = std::make_shared<absl::Notification>();
   node.loop.PostAndWait(
-      [&node, looked] {
+      [&node, polled] {
         node.loop.RunAt(node.loop.Now() + absl::Milliseconds(50),
-                        [looked] { looked->Notify(); });
+                        [polled] { polled->Notify(); });
       },
       kLimit);
-  ASSERT_TRUE(looked->WaitForNotificationWithTimeout(kLimit));
+  ASSERT_TRUE(polled->WaitForNotificationWithTimeout(kLimit));
 }
 
 TEST_P(ClockJumpTest, AFrameUnderWayArrivesAndItsMeasuredRateIsRight) {
@@ -83,9 +83,9 @@ TEST_P(ClockJumpTest, AFrameUnderWayArrivesAndItsMeasuredRateIsRight) {
   {
     FrameChunker whole(Channel::kEdge, frame, 1 << 10);
     ASSERT_TRUE(client.Write(BytesOf(whole.Next())));
-    LetItLook(node);
+    LetItPoll(node);
     const DateOffBy jump(Jump());
-    LetItLook(node);
+    LetItPoll(node);
     while (!whole.done()) ASSERT_TRUE(client.Write(BytesOf(whole.Next())));
     ASSERT_TRUE(node.Await([](const Seen& s) { return s.frames.size() == 1; }));
   }
@@ -97,9 +97,9 @@ TEST_P(ClockJumpTest, AFrameUnderWayArrivesAndItsMeasuredRateIsRight) {
   // Half of a frame of two parts; the other part would come on another lane.
   FrameChunker half(Channel::kEdge, frame, 1 << 10, 2);
   while (!half.done()) ASSERT_TRUE(client.Write(BytesOf(half.Next())));
-  LetItLook(node);
+  LetItPoll(node);
   const DateOffBy jump(Jump());
-  LetItLook(node);
+  LetItPoll(node);
   EXPECT_EQ(node.CountProblems(), 0u);
   EXPECT_TRUE(
       node.recorder.With([](const Seen& s) { return s.downs.empty(); }));

@@ -25,10 +25,10 @@ constexpr double kTls = 22, kPing = 17 + kTls, kUpdates = 2 * 13 + kTls;
 // The bytes that are added to each 16 KiB of a message.
 constexpr double kFraming = 9 + kTls;
 
-// A connection that is looked at every 50 ms.
+// A connection that is polled every 50 ms.
 struct Link {
   explicit Link(double window = kWindow) : budget(window) {}
-  bool Look(absl::Duration passed = absl::Milliseconds(50)) {
+  bool Poll(absl::Duration passed = absl::Milliseconds(50)) {
     exceeded =
         exceeded || budget.Exceeded(facts, passed, [&] { return begun; });
     return exceeded;
@@ -58,7 +58,7 @@ TEST(FloodBudgetTest, PayloadsMayBeAWindowAhead) {
   link.Greet();
   double ahead = 0;
   for (int i = 0; i < 2000; ++i) {
-    // 512 KiB a message.  The loop is busy for some looks and then takes all.
+    // 512 KiB a message.  The loop is busy for some polls and then takes all.
     if (ahead + 5 * kMiB <= kWindow) {
       link.Receive(5 * kMiB);
       ahead += 5 * kMiB;
@@ -66,7 +66,7 @@ TEST(FloodBudgetTest, PayloadsMayBeAWindowAhead) {
       link.Deliver(ahead, ahead / (512 * kKiB));
       ahead = 0;
     }
-    ASSERT_FALSE(link.Look()) << i;
+    ASSERT_FALSE(link.Poll()) << i;
   }
 }
 
@@ -77,7 +77,7 @@ TEST(FloodBudgetTest, TheOverheadOfSmallMessagesIsNoFlood) {
     // A thousand of ten bytes, each in a record and with an answer to a ping.
     link.facts.read += 1000 * (10 + 9 + 5 + kTls + kPing);
     link.Deliver(10'000, 1000);
-    ASSERT_FALSE(link.Look()) << i;
+    ASSERT_FALSE(link.Poll()) << i;
   }
 }
 
@@ -87,7 +87,7 @@ TEST(FloodBudgetTest, APeerThatOnlyReceivesMaySendWindowUpdates) {
   for (int i = 0; i < 2000; ++i) {
     link.facts.sent += 50 * kMiB;
     link.facts.read += 50 * kMiB / (16 * kKiB) * kUpdates + kPing;
-    ASSERT_FALSE(link.Look()) << i;
+    ASSERT_FALSE(link.Poll()) << i;
   }
 }
 
@@ -98,7 +98,7 @@ TEST(FloodBudgetTest, ALargeMessageOnASlowLinkIsNoFlood) {
     for (int message = 0; message < 3; ++message) {
       for (double came = 0; came < 4 * kMiB; came += rate / 20) {
         link.Receive(rate / 20);
-        ASSERT_FALSE(link.Look()) << rate;
+        ASSERT_FALSE(link.Poll()) << rate;
       }
       link.Deliver(4 * kMiB);
     }
@@ -111,7 +111,7 @@ TEST(FloodBudgetTest, KeepalivesAndEstimatesOfTheLinkAreFree) {
   for (int i = 0; i < 100'000; ++i) {
     link.facts.read += kPing;
     link.facts.sent += kPing;
-    ASSERT_FALSE(link.Look()) << i;
+    ASSERT_FALSE(link.Poll()) << i;
   }
 }
 
@@ -121,7 +121,7 @@ TEST(FloodBudgetTest, HeadersAndRefusedCallsAreNoFlood) {
   // A long chain of certificates, and a view that is handed back.
   link.facts.read += 20 * kKiB;
   link.Receive(64 * kKiB);
-  ASSERT_FALSE(link.Look());
+  ASSERT_FALSE(link.Poll());
   link.Deliver(64 * kKiB);
   link.facts.calls = link.begun = 1;
   for (int i = 0; i < 2000; ++i) {
@@ -132,7 +132,7 @@ TEST(FloodBudgetTest, HeadersAndRefusedCallsAreNoFlood) {
     link.Deliver(10 * 200, 10);
     link.facts.calls += 10;
     link.begun += 10;
-    ASSERT_FALSE(link.Look()) << i;
+    ASSERT_FALSE(link.Poll()) << i;
   }
 }
 
@@ -140,16 +140,16 @@ TEST(FloodBudgetTest, AFloodBeforeAHelloSoonExceedsTheBudget) {
   // Pings, which are answered.
   Link stranger;
   stranger.facts.read = stranger.facts.sent = 512 * kKiB;
-  EXPECT_FALSE(stranger.Look());
+  EXPECT_FALSE(stranger.Poll());
   stranger.facts.read = stranger.facts.sent = 600 * kKiB;
-  EXPECT_TRUE(stranger.Look());
+  EXPECT_TRUE(stranger.Poll());
   // Resets.
   Link resets;
   resets.begun = 1000;
   resets.facts.read = 30 * kKiB;
-  EXPECT_FALSE(resets.Look());
+  EXPECT_FALSE(resets.Poll());
   resets.facts.read = 40 * kKiB;
-  EXPECT_TRUE(resets.Look());
+  EXPECT_TRUE(resets.Poll());
 }
 
 TEST(FloodBudgetTest, ANeighboursFloodExceedsTheBudgetAfterAWindow) {
@@ -157,16 +157,16 @@ TEST(FloodBudgetTest, ANeighboursFloodExceedsTheBudgetAfterAWindow) {
   Link pings;
   pings.Greet();
   for (int i = 0; i < 20; ++i) {
-    EXPECT_EQ(pings.Look(), i > 16) << i;
+    EXPECT_EQ(pings.Poll(), i > 16) << i;
     pings.facts.read += kMiB;
   }
   // But no more calls than were heard of.
   Link resets;
   resets.Greet();
   resets.facts.read += 64 * kKiB;
-  EXPECT_FALSE(resets.Look());
+  EXPECT_FALSE(resets.Poll());
   resets.begun += FloodBudget::kUnheard + 1;
-  EXPECT_TRUE(resets.Look());
+  EXPECT_TRUE(resets.Poll());
 }
 
 TEST(FloodBudgetTest, MessagesDoNotHideAFlood) {
@@ -177,11 +177,11 @@ TEST(FloodBudgetTest, MessagesDoNotHideAFlood) {
     // A payload, and as many bytes of resets.
     large.Receive(2 * kMiB);
     large.Deliver(kMiB, 2);
-    large.Look();
+    large.Poll();
     // A hundred messages of one byte.
     small.facts.read += kMiB;
     small.Deliver(100, 100);
-    small.Look();
+    small.Poll();
   }
   EXPECT_TRUE(large.exceeded);
   EXPECT_TRUE(small.exceeded);
@@ -191,17 +191,17 @@ TEST(FloodBudgetTest, SilenceAndPayloadsSaveUpNoBudget) {
   Link link;
   link.Greet();
   // A day of silence, and a gigabyte of payloads.
-  link.Look(absl::Hours(24));
+  link.Poll(absl::Hours(24));
   for (int i = 0; i < 1024; ++i) {
     link.Receive(kMiB);
     link.Deliver(kMiB, 2);
-    link.Look();
+    link.Poll();
   }
   ASSERT_FALSE(link.exceeded);
   link.facts.read += kWindow + FloodBudget::kFirst;
-  EXPECT_FALSE(link.Look());
+  EXPECT_FALSE(link.Poll());
   link.facts.read += 2 * FloodBudget::kRate;
-  EXPECT_TRUE(link.Look());
+  EXPECT_TRUE(link.Poll());
 }
 
 // The accepted end of a connection, which reads nothing by itself.
@@ -221,8 +221,8 @@ class Accepted {
 
 TEST(FloodGuardTest, AFloodingConnectionIsResetWithItsUnreadBytes) {
   const RawListener listener;
-  const auto gate = std::make_shared<AdmissionGate>(8);
-  FloodGuard guard(/*window=*/0, gate);
+  const auto limiter = std::make_shared<ConnectionLimiter>(8);
+  FloodGuard guard(/*window=*/0, limiter);
   RawSocket rude(listener.port(), 2), honest(listener.port());
   const Accepted rude_end(listener), honest_end(listener);
   guard.Add(rude_end.socket);
@@ -233,22 +233,22 @@ TEST(FloodGuardTest, AFloodingConnectionIsResetWithItsUnreadBytes) {
   ASSERT_TRUE(rude.Send(bytes));
   for (int i = 0; i < 5; ++i) {
     ASSERT_TRUE(rude.Send(bytes) && honest.Send(bytes));
-    guard.Look();
+    guard.Poll();
     EXPECT_EQ(guard.watched(), 2u);
     rude_end.Read(bytes.size());
     honest_end.Read(bytes.size());
     guard.AccountOf(name)->CreditMessage(bytes.size());
   }
-  guard.Look();
+  guard.Poll();
   const std::vector<std::string> reports = guard.TakeReports();
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_TRUE(absl::StrContains(reports[0], "ipv4:127.0.0.2:")) << reports[0];
   EXPECT_TRUE(guard.TakeReports().empty());
-  // Its host is barred.
+  // Its host is banned.
   RawSocket again(listener.port(), 2), other(listener.port(), 3);
   const Accepted again_end(listener), other_end(listener);
-  EXPECT_FALSE(gate->Admit(again_end.socket));
-  EXPECT_TRUE(gate->Admit(other_end.socket));
+  EXPECT_FALSE(limiter->Allow(again_end.socket));
+  EXPECT_TRUE(limiter->Allow(other_end.socket));
   // The bytes that waited to be read are gone with the connection.
   char byte = 0;
   EXPECT_LE(::recv(rude_end.socket, &byte, 1, MSG_DONTWAIT), 0);
@@ -259,8 +259,8 @@ TEST(FloodGuardTest, AFloodingConnectionIsResetWithItsUnreadBytes) {
 
 TEST(FloodGuardTest, ForgetsASocketThatIsClosed) {
   const RawListener listener;
-  const auto gate = std::make_shared<AdmissionGate>(8);
-  FloodGuard guard(/*window=*/0, gate);
+  const auto limiter = std::make_shared<ConnectionLimiter>(8);
+  FloodGuard guard(/*window=*/0, limiter);
   std::string name;
   {
     RawSocket stranger(listener.port());
@@ -269,7 +269,7 @@ TEST(FloodGuardTest, ForgetsASocketThatIsClosed) {
     name = OtherEndOf(end.socket).address;
     EXPECT_NE(guard.AccountOf(name), nullptr);
   }
-  guard.Look();
+  guard.Poll();
   EXPECT_TRUE(guard.TakeReports().empty());
   EXPECT_EQ(guard.watched(), 0u);
   EXPECT_EQ(guard.AccountOf(name), nullptr);

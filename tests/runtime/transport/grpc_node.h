@@ -77,10 +77,11 @@ class Node {
         kLimit);
     return sent;
   }
-  uint64_t StrangersRefused() {
+  uint64_t UnauthenticatedRefused() {
     uint64_t refused = 0;
     loop.PostAndWait(
-        [&] { refused = transport_->counters().strangers_refused; }, kLimit);
+        [&] { refused = transport_->counters().unauthenticated_refused; },
+        kLimit);
     return refused;
   }
   template <typename F>

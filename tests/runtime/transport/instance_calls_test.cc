@@ -39,7 +39,7 @@ class InstanceCallsTest : public testing::Test {
   grpc::Status Ask(InstanceCalls& instances) {
     asked_.clear();
     limits_.clear();
-    return instances.Ask(
+    return instances.Run(
         absl::Seconds(3), [this](const auto& channel, auto* context) {
           const std::string& name = names_.at(channel.get());
           asked_.push_back(name.back());
@@ -123,7 +123,7 @@ TEST_F(InstanceCallsTest, AnInstanceThatCouldNotBeReachedGetsANewConnection) {
   Ask(instances);
   EXPECT_EQ(made_.back(), "127.0.0.1:1");
   EXPECT_EQ(made_.size(), 4);
-  instances.Forget();
+  instances.ResetChannels();
   Ask(instances);
   EXPECT_EQ(made_.size(), 5);
 }
@@ -133,7 +133,7 @@ TEST_F(InstanceCallsTest, AfterCancelNothingIsAsked) {
   absl::Notification begun, cancelled;
   std::thread asker([&] {
     const grpc::Status status =
-        instances.Ask(absl::Seconds(30), [&](const auto&, auto*) {
+        instances.Run(absl::Seconds(30), [&](const auto&, auto*) {
           begun.Notify();
           cancelled.WaitForNotification();
           return grpc::Status(grpc::StatusCode::UNAVAILABLE, "cancelled");

@@ -48,7 +48,7 @@ TEST(LimitsTest, AClientsCompressionBombIsRefusedWithoutUnpackingIt) {
   RawClient client(node.address(), "/gossamer.Edge/Exchange",
                    grpc::InsecureChannelCredentials(), arguments);
   const grpc::ByteBuffer bomb = Bomb(256);
-  ForgetPeakMemory();
+  ResetPeakMemory();
   const int64_t before = PeakMemory();
   client.Write(bomb);
   const grpc::Status status = client.Finish();
@@ -99,7 +99,7 @@ TEST(LimitsTest, ADialledPeersCompressionBombIsRefusedWithoutUnpackingIt) {
   const HostileServer hostile;
   GrpcOptions options = OptionsOf(kA);
   options.initial_backoff = options.max_backoff = kLimit;
-  ForgetPeakMemory();
+  ResetPeakMemory();
   const int64_t before = PeakMemory();
   Node node(options);
   node.Connect(kB, hostile.address());
@@ -175,7 +175,7 @@ TEST(LimitsTest, UnauthenticatedConnectionsAreBoundedInNumber) {
   // Connections are accepted in their order.
   RawSocket one_too_many(port);
   EXPECT_TRUE(one_too_many.EndsWithin(kLimit));
-  EXPECT_EQ(node.StrangersRefused(), 1u);
+  EXPECT_EQ(node.UnauthenticatedRefused(), 1u);
   for (auto& socket : silent) EXPECT_FALSE(socket->EndsWithin(kShort / 10));
   // A client that leaves makes room.
   silent.pop_back();
@@ -405,7 +405,7 @@ TEST(LimitsTest, AFloodEndsItsConnection) {
       flood += HeadersOf(stream) +
                FrameOf(kReset, 0, stream, std::string(3, '\0') + '\x8');
     }
-    ForgetPeakMemory();
+    ResetPeakMemory();
     const int64_t before = PeakMemory();
     rude.Send(flood);  // some of it, before the end
     EXPECT_TRUE(rude.EndsWithin(kLimit));

@@ -16,8 +16,8 @@
 #include <string_view>
 
 #include "gtest/gtest.h"
-#include "runtime/transport/grpc/admission_gate.h"
 #include "runtime/transport/grpc/congestion.h"
+#include "runtime/transport/grpc/connection_limiter.h"
 
 namespace gossamer {
 namespace {
@@ -44,14 +44,14 @@ TEST(CongestionChooser, BbrWherePausesOutlastTwoTimeOuts) {
   // Of a kernel whose windows outlast pauses.
   CongestionChooser fast(/*pauses=*/false);
   std::string_view has;
-  // Sends, and does nothing for so long; looked at every 50 ms.
+  // Sends, and does nothing for so long; polled every 50 ms.
   const auto pause = [&](absl::Duration length) {
     for (absl::Duration idle; idle < length; idle += absl::Milliseconds(50)) {
-      has = chooser.Look({.idle = idle, .rto = kRto});
-      EXPECT_EQ(fast.Look({.idle = idle, .rto = kRto}), "cubic");
+      has = chooser.Choose({.idle = idle, .rto = kRto});
+      EXPECT_EQ(fast.Choose({.idle = idle, .rto = kRto}), "cubic");
     }
-    has = chooser.Look({.rto = kRto});
-    EXPECT_EQ(fast.Look({.rto = kRto}), "cubic");
+    has = chooser.Choose({.rto = kRto});
+    EXPECT_EQ(fast.Choose({.rto = kRto}), "cubic");
   };
   for (int i = 0; i < 50; ++i) pause(absl::Milliseconds(550));
   EXPECT_EQ(has, "cubic");
@@ -71,8 +71,8 @@ TEST(CongestionChooser, BbrWherePausesOutlastTwoTimeOuts) {
   // Long pauses that are a minute apart are forgotten one by one.
   for (int i = 0; i < 10; ++i) {
     pause(absl::Milliseconds(800));
-    for (int look = 0; look < CongestionChooser::kForgets; ++look) {
-      has = chooser.Look({.rto = kRto});
+    for (int poll = 0; poll < CongestionChooser::kForgetAfter; ++poll) {
+      has = chooser.Choose({.rto = kRto});
     }
   }
   EXPECT_EQ(has, "cubic");
@@ -81,7 +81,7 @@ TEST(CongestionChooser, BbrWherePausesOutlastTwoTimeOuts) {
     pause(absl::Milliseconds(800));
   }
   for (int i = 0; i < 100; ++i) {
-    has = chooser.Look({.idle = absl::Milliseconds(i % 2), .rto = kRto});
+    has = chooser.Choose({.idle = absl::Milliseconds(i % 2), .rto = kRto});
   }
   EXPECT_EQ(has, "bbr");
 }
@@ -89,36 +89,36 @@ TEST(CongestionChooser, BbrWherePausesOutlastTwoTimeOuts) {
 TEST(CongestionChooser, BbrWhereALongLinkLosesPackets) {
   constexpr int kSecond = CongestionChooser::kApart;
   uint32_t resent = 0;
-  // The choice after so many looks, with as many packets lost at the first.
-  const auto look = [&](CongestionChooser& chooser, int looks, uint32_t lost,
-                        int milliseconds = 100) {
+  // The choice after so many polls, with as many packets lost at the first.
+  const auto choose = [&](CongestionChooser& chooser, int polls, uint32_t lost,
+                          int milliseconds = 100) {
     resent += lost;
     std::string_view has;
-    for (int i = 0; i < looks; ++i) {
-      has = chooser.Look(
+    for (int i = 0; i < polls; ++i) {
+      has = chooser.Choose(
           {.rtt = absl::Milliseconds(milliseconds), .resent = resent});
     }
     return has;
   };
   CongestionChooser lossy(/*pauses=*/false);
-  EXPECT_EQ(look(lossy, kSecond, 1), "cubic");
-  EXPECT_EQ(look(lossy, kSecond, 2), "cubic");
-  EXPECT_EQ(look(lossy, kSecond, 1), "bbr");
+  EXPECT_EQ(choose(lossy, kSecond, 1), "cubic");
+  EXPECT_EQ(choose(lossy, kSecond, 2), "cubic");
+  EXPECT_EQ(choose(lossy, kSecond, 1), "bbr");
   // It stays as long as a minute brings a loss.
-  EXPECT_EQ(look(lossy, CongestionChooser::kForgets - kSecond, 0), "bbr");
-  EXPECT_EQ(look(lossy, CongestionChooser::kForgets, 1), "bbr");
-  EXPECT_EQ(look(lossy, CongestionChooser::kForgets + 1, 0), "cubic");
+  EXPECT_EQ(choose(lossy, CongestionChooser::kForgetAfter - kSecond, 0), "bbr");
+  EXPECT_EQ(choose(lossy, CongestionChooser::kForgetAfter, 1), "bbr");
+  EXPECT_EQ(choose(lossy, CongestionChooser::kForgetAfter + 1, 0), "cubic");
 
   // A queue that overflows once, for many round trips.
   CongestionChooser overflows(/*pauses=*/true);
   for (int i = 0; i < 2 * kSecond; ++i) {
-    EXPECT_EQ(look(overflows, 1, 30), "cubic");
+    EXPECT_EQ(choose(overflows, 1, 30), "cubic");
   }
-  EXPECT_EQ(look(overflows, CongestionChooser::kForgets, 0), "cubic");
+  EXPECT_EQ(choose(overflows, CongestionChooser::kForgetAfter, 0), "cubic");
 
   CongestionChooser near(/*pauses=*/false);
   for (int i = 0; i < 20; ++i) {
-    EXPECT_EQ(look(near, kSecond, 1, /*milliseconds=*/2), "cubic");
+    EXPECT_EQ(choose(near, kSecond, 1, /*milliseconds=*/2), "cubic");
   }
 }
 
@@ -135,14 +135,14 @@ TEST(SocketCongestion, ForgetsASocketThatIsClosed) {
   const int first = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   ASSERT_GE(first, 0);
   sockets.Add(first);
-  sockets.Look();
+  sockets.Poll();
   EXPECT_EQ(sockets.watched(), 1u);
   close(first);
   // Another one has the descriptor now, and is left alone.
   const int second = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   ASSERT_EQ(second, first);
   ASSERT_EQ(setsockopt(second, IPPROTO_TCP, TCP_CONGESTION, "reno", 4), 0);
-  sockets.Look();
+  sockets.Poll();
   EXPECT_EQ(sockets.watched(), 0u);
   EXPECT_EQ(CongestionOf(second), "reno");
   close(second);
@@ -206,9 +206,9 @@ TEST(SocketTuning, ReachesBothEndsOfAConnection) {
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
                            &port);
   const auto congestion = std::make_shared<SocketCongestion>(/*pauses=*/true);
-  const auto gate = std::make_shared<AdmissionGate>(8);
-  AddTuning(tuning, gate, std::make_shared<FloodGuard>(0, gate), congestion,
-            &builder);
+  const auto limiter = std::make_shared<ConnectionLimiter>(8);
+  AddTuning(tuning, limiter, std::make_shared<FloodGuard>(0, limiter),
+            congestion, &builder);
   grpc::AsyncGenericService service;
   builder.RegisterAsyncGenericService(&service);
   const auto queue = builder.AddCompletionQueue();

@@ -45,7 +45,7 @@ class TcpRelay {
   void StandStill() { still_ = true; }
 
  private:
-  static constexpr int kLookAgainMs = 10;
+  static constexpr int kPollMs = 10;
 
   static sockaddr_in Loopback(int port) {
     sockaddr_in address = {};
@@ -62,7 +62,7 @@ class TcpRelay {
                                sizeof address) == 0) {
       while (!over_ && !still_ && Pass(near, far)) {
       }
-      while (!over_ && still_) ::poll(nullptr, 0, kLookAgainMs);
+      while (!over_ && still_) ::poll(nullptr, 0, kPollMs);
     }
     ::close(near);
     ::close(far);
@@ -70,7 +70,7 @@ class TcpRelay {
   int Accept() {
     pollfd wait = {.fd = listener_, .events = POLLIN, .revents = 0};
     while (!over_) {
-      if (::poll(&wait, 1, kLookAgainMs) > 0) {
+      if (::poll(&wait, 1, kPollMs) > 0) {
         return ::accept(listener_, nullptr, nullptr);
       }
     }
@@ -80,7 +80,7 @@ class TcpRelay {
   static bool Pass(int near, int far) {
     pollfd waits[] = {{.fd = near, .events = POLLIN, .revents = 0},
                       {.fd = far, .events = POLLIN, .revents = 0}};
-    if (::poll(waits, 2, kLookAgainMs) <= 0) return true;
+    if (::poll(waits, 2, kPollMs) <= 0) return true;
     char bytes[16384];
     for (int i = 0; i < 2; ++i) {
       if (waits[i].revents == 0) continue;

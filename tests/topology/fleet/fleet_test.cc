@@ -544,10 +544,10 @@ TEST_F(FleetTest, RefusesAGapBelowTheFloor) {
   EXPECT_FALSE(Fleet::Create(options, std::nullopt, now_).ok());
 }
 
-TEST_F(FleetTest, NobodyHasFewerPartnersThanTheyNeed) {
+TEST_F(FleetTest, NoPeerHasFewerNeighborsThanItNeeds) {
   FleetOptions options = Options(9);
   options.schedule.graph = "torus";
-  options.min_partners = 4;
+  options.min_degree = 4;
   EXPECT_TRUE(Fleet::Create(options, std::nullopt, now_).ok());
   EXPECT_THAT(std::string(CheckFleetSize(options, 8).message()),
               HasSubstr("graph torus on 8 peers: some mix "
@@ -653,7 +653,7 @@ TEST_F(FleetTest, ChoosesTheOverlapFromWhatAllHaveMeasured) {
   }
   const auto beat = [&](int i, uint64_t round, double exchange) {
     FleetHeartbeat h = Beat(i, 100 + i, round);
-    h.report.tempo = {0.1, exchange, 32};
+    h.report.timing = {0.1, exchange, 32};
     h.report.rounds_per_second = 10;
     Hear(h);
   };
@@ -684,15 +684,15 @@ TEST_F(FleetTest, WaitsLongerForASmallerOverlapThatDidNotDo) {
   // Returns the h in use once peer 1 is `rounds` into the view.
   const auto overlap = [&](uint64_t rounds, double exchange) {
     FleetHeartbeat h = Beat(1, 101, fleet_->record().view.from_round + rounds);
-    h.report.tempo = {0.1, exchange, std::min<uint64_t>(rounds, 32)};
+    h.report.timing = {0.1, exchange, std::min<uint64_t>(rounds, 32)};
     h.report.rounds_per_second = 10;
     Hear(h);
     return fleet_->record().view.overlap_steps;
   };
   EXPECT_EQ(overlap(40, 0.15), 2);
-  for (uint64_t patience : {32, 64, 128}) {
-    EXPECT_EQ(overlap(patience - 1, 0.05), 2);
-    EXPECT_EQ(overlap(patience, 0.05), 1);
+  for (uint64_t hold : {32, 64, 128}) {
+    EXPECT_EQ(overlap(hold - 1, 0.05), 2);
+    EXPECT_EQ(overlap(hold, 0.05), 1);
     EXPECT_EQ(overlap(16, 0.15), 2);
   }
 }

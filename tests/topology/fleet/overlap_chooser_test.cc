@@ -12,7 +12,7 @@
 namespace gossamer {
 namespace {
 
-int Choose(std::vector<Tempo> peers, int current) {
+int Choose(std::vector<RoundTiming> peers, int current) {
   return OverlapChooser().Choose(peers, current, kExchangesToGoBack);
 }
 
@@ -45,7 +45,7 @@ class SteadyFleet {
  public:
   // `measured`: exchanges of each peer in the present view.
   int Choose(double exchange, int current, uint64_t measured) {
-    return chooser_.Choose(std::vector<Tempo>{{0.1, exchange, measured}},
+    return chooser_.Choose(std::vector<RoundTiming>{{0.1, exchange, measured}},
                            current, measured);
   }
 
@@ -89,9 +89,10 @@ TEST(OverlapChooserTest, JudgesALargerOverlapByItsOwnExchanges) {
 
 TEST(OverlapChooserTest, NonsenseChangesNothing) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  for (const Tempo bad :
-       {Tempo{0, 1, 32}, Tempo{-1, 1, 32}, Tempo{kInfinity, 1, 32},
-        Tempo{1, kInfinity, 32}, Tempo{1, -1, 32}, Tempo{1, 0.0 / 0.0, 32}}) {
+  for (const RoundTiming bad :
+       {RoundTiming{0, 1, 32}, RoundTiming{-1, 1, 32},
+        RoundTiming{kInfinity, 1, 32}, RoundTiming{1, kInfinity, 32},
+        RoundTiming{1, -1, 32}, RoundTiming{1, 0.0 / 0.0, 32}}) {
     EXPECT_EQ(Choose({{0.1, 0.5, 32}, bad}, 2), 2);
   }
 }

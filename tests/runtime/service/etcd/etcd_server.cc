@@ -21,7 +21,7 @@ namespace gossamer {
 namespace {
 
 constexpr int kNoProgram = 127;
-constexpr absl::Duration kPatience = absl::Seconds(30);
+constexpr absl::Duration kTimeout = absl::Seconds(30);
 
 // Returns a port that is free at this moment.
 int FreePort() {
@@ -62,7 +62,7 @@ EtcdServer::EtcdServer() : address_(absl::StrCat("127.0.0.1:", FreePort())) {
             "--election-timeout", "100"});
   }
   client_ = *EtcdClient::Create(address_, "");
-  const absl::Time end = absl::Now() + kPatience;
+  const absl::Time end = absl::Now() + kTimeout;
   while (!client_->Get("ready?").ok()) {
     int status = 0;
     if (absl::Now() > end || waitpid(process_, &status, WNOHANG) == process_) {
@@ -81,7 +81,7 @@ EtcdServer::~EtcdServer() {
 
 void EtcdServer::PutForALease(const std::string& key,
                               const std::string& value) {
-  const auto lease = client_->Grant(kPatience);
+  const auto lease = client_->Grant(kTimeout);
   ASSERT_TRUE(lease.ok()) << lease.status();
   Put(key, value, lease->id);
 }

@@ -17,7 +17,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr absl::Duration kPatience = absl::Seconds(30);
+constexpr absl::Duration kTimeout = absl::Seconds(30);
 
 FleetRecord Generation(uint64_t generation) {
   FleetRecord record;
@@ -109,7 +109,7 @@ TEST_F(EtcdStoreTest, AFrozenEtcdFailsEveryCallAndEndsTheLease) {
   const absl::Status unsaved = store->Save(Generation(2));
   EXPECT_FALSE(unsaved.ok());
   absl::Status held;
-  const absl::Time end = absl::Now() + kPatience;
+  const absl::Time end = absl::Now() + kTimeout;
   while ((held = store->Held()).ok() && absl::Now() < end) {
     absl::SleepFor(absl::Milliseconds(10));
   }

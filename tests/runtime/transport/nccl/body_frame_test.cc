@@ -19,7 +19,7 @@ BodyFrame Sample() {
           .size = 4'000'000'000,
           .key = ~uint64_t{0},
           .exchange = uint64_t{9} << 8 | 1,
-          .got = uint64_t{8} << 8,
+          .ack = uint64_t{8} << 8,
           .rest = Bytes(64)};
 }
 
@@ -35,7 +35,7 @@ TEST(BodyFrameTest, KeepsEverything) {
   EXPECT_EQ(back->size, Sample().size);
   EXPECT_EQ(back->key, Sample().key);
   EXPECT_EQ(back->exchange, Sample().exchange);
-  EXPECT_EQ(back->got, Sample().got);
+  EXPECT_EQ(back->ack, Sample().ack);
   EXPECT_TRUE(std::ranges::equal(back->rest.bytes(), Sample().rest.bytes()));
 }
 

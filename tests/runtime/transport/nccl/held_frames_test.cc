@@ -81,11 +81,11 @@ TEST(HeldFramesTest, GotIsOfTheNewestConnection) {
   held.Open(1);
   EXPECT_TRUE(held.AddOffer(1, OfferOf(10, 1), {}));
   EXPECT_TRUE(held.Complete(10, Bytes(1)).ok());
-  EXPECT_EQ(held.got(), 0u) << "it is still here";
+  EXPECT_EQ(held.ack(), 0u) << "it is still here";
   EXPECT_TRUE(held.Take(1));
-  EXPECT_EQ(held.got(), 10u);
+  EXPECT_EQ(held.ack(), 10u);
   held.Open(2);
-  EXPECT_EQ(held.got(), 0u);
+  EXPECT_EQ(held.ack(), 0u);
 }
 
 TEST(HeldFramesTest, FramesGoWithTheirConnectionAndHaveABound) {

@@ -60,7 +60,7 @@ TEST(NcclCommunicatorTest, APairExchangesBodiesOfAnySize) {
   EXPECT_FALSE(members[0].PollOperation()->has_value());
   ASSERT_TRUE(members[1].Exchange(0, Bytes({9}), 3, 77).ok());
   members.Run();
-  // The first look puts the copy to the host behind it.
+  // The first poll puts the copy to the host behind it.
   const auto at_first = members[0].PollOperation();
   const auto at_second = members[1].PollOperation();
   ASSERT_TRUE(at_first.ok() && at_first->has_value());

@@ -156,10 +156,10 @@ TEST_F(NcclGroupsTest, ABrokenCommunicatorEndsOnce) {
   Deliver();
   RunFor(absl::Seconds(1));
   const uint64_t key = groups(1).ForRound(1, loop_.Now())->plan.key();
-  groups(1).End(key, NcclEvent::kTold, "as the other one says");
+  groups(1).End(key, NcclEvent::kRemoteAbort, "as the other one says");
   groups(1).End(key, NcclEvent::kLate, "and the watchdog");
   groups(1).End(key + 1, NcclEvent::kLate, "of no group");
-  EXPECT_THAT(ends(1), ElementsAre(NcclEvent::kTold));
+  EXPECT_THAT(ends(1), ElementsAre(NcclEvent::kRemoteAbort));
   EXPECT_EQ(groups(1).broken(), 1u);
   EXPECT_FALSE(groups(1).Ready(key));
 }

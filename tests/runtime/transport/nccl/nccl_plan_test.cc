@@ -121,16 +121,16 @@ TEST(NcclPlanTest, EveryRoundIsAListOfMatchings) {
     for (uint64_t round = 10; round < 20; ++round) {
       for (int a = 0; a < 6; ++a) {
         std::set<int> taken;
-        std::set<int> partners;
+        std::set<int> neighbors;
         for (const Neighbor& n : schedule->Row(a, round).neighbors) {
-          partners.insert(n.rank);
+          neighbors.insert(n.rank);
         }
         for (int b = 0; b < 6; ++b) {
           const PeerId here{static_cast<uint64_t>(a + 1)};
           const PeerId there{static_cast<uint64_t>(b + 1)};
           const auto colour = plans[a].Colour(round, there);
           EXPECT_EQ(colour, plans[b].Colour(round, here)) << graph;
-          EXPECT_EQ(colour.has_value(), partners.contains(b)) << graph;
+          EXPECT_EQ(colour.has_value(), neighbors.contains(b)) << graph;
           if (!colour) continue;
           EXPECT_TRUE(taken.insert(*colour).second) << graph;
         }

@@ -14,8 +14,8 @@ namespace {
 
 TEST(NcclStateTest, EveryStateAndEvent) {
   using enum NcclState;
-  // By state, in the order of kNcclEvents: id, made, failed, late, told,
-  // replaced.
+  // By state, in the order of kNcclEvents: id, made, failed, late, remote
+  // abort, replaced.
   const std::map<NcclState, std::array<NcclState, 6>> table = {
       {kWaiting, {kMaking, kWaiting, kBroken, kBroken, kBroken, kGone}},
       {kMaking, {kMaking, kReady, kBroken, kBroken, kBroken, kGone}},

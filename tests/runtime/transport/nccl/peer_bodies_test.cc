@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 constexpr uint64_t kKey = 7;
-constexpr absl::Duration kPatience = absl::Milliseconds(50);
+constexpr absl::Duration kOfferTimeout = absl::Milliseconds(50);
 constexpr absl::Duration kDeadline = absl::Seconds(1);
 constexpr ConnectionId kConnection = 3;
 
@@ -31,7 +31,7 @@ struct End {
   End(PeerId self, PeerId to)
       : options{.self = self,
                 .deadline = kDeadline,
-                .patience = kPatience,
+                .offer_timeout = kOfferTimeout,
                 .max_body_bytes = 1000,
                 .send =
                     [this](PeerId, Frame frame) {
@@ -47,7 +47,7 @@ struct End {
   }
   bool Offer(uint64_t exchange, uint64_t key = kKey) {
     return bodies.Offer(
-        {.turn = {exchange, 0, other}, .key = key},
+        {.order = {exchange, 0, other}, .key = key},
         {.head = Bytes(4), .body = Bytes(100 + options.self.value)}, now);
   }
   // Takes in all that the other end has sent; returns its kinds.
@@ -58,7 +58,7 @@ struct End {
       from.out.pop_front();
       BodyFrame body = *DecodeBodyFrame(frame.head);
       kinds.push_back(body.kind);
-      bodies.HearGot(body.got);
+      bodies.OnAck(body.ack);
       if (body.kind == BodyKind::kOffer) {
         EXPECT_TRUE(bodies.OnOffer(kConnection, std::move(body), now).ok());
       } else if (body.kind == BodyKind::kAgree) {
@@ -83,7 +83,7 @@ struct End {
   int agreed = 0, declined = 0;
   absl::Time now = absl::UnixEpoch();
   std::deque<Frame> out;
-  TurnQueue queue;
+  LaunchQueue queue;
   PeerBodiesOptions options;
   PeerId other;
   PeerBodies bodies;
@@ -117,8 +117,8 @@ TEST_F(PeerBodiesTest, TheSmallerIdAgreesOnceBothHaveOffered) {
   EXPECT_EQ(a.terms->name, b.terms->name);
   EXPECT_EQ(a.terms->size, b.terms->body.size());
   EXPECT_EQ(b.terms->size, a.terms->body.size());
-  one.bodies.Land(a, b.terms->body);
-  two.bodies.Land(b, a.terms->body);
+  one.bodies.Complete(a, b.terms->body);
+  two.bodies.Complete(b, a.terms->body);
   EXPECT_EQ(one.Came(), 102u);
   EXPECT_EQ(two.Came(), 101u);
 }
@@ -167,14 +167,15 @@ TEST_F(PeerBodiesTest, AnEndThatHasDecidedDeclinesAtOnce) {
 TEST_F(PeerBodiesTest, OnlyTheLeaderDecidesByTime) {
   ASSERT_TRUE(one.Offer(256));
   ASSERT_TRUE(two.Offer(512));
-  const absl::Time patient = one.now + kPatience;
-  EXPECT_EQ(one.bodies.NextLook(), patient);
-  EXPECT_EQ(two.bodies.NextLook(), two.now + kDeadline);
-  EXPECT_THAT(one.bodies.Unmet(patient - absl::Nanoseconds(1)), IsEmpty());
-  EXPECT_THAT(one.bodies.Unmet(patient), ElementsAre(256));
+  const absl::Time unmatched_at = one.now + kOfferTimeout;
+  EXPECT_EQ(one.bodies.NextPoll(), unmatched_at);
+  EXPECT_EQ(two.bodies.NextPoll(), two.now + kDeadline);
+  EXPECT_THAT(one.bodies.UnmatchedOffers(unmatched_at - absl::Nanoseconds(1)),
+              IsEmpty());
+  EXPECT_THAT(one.bodies.UnmatchedOffers(unmatched_at), ElementsAre(256));
   one.Hear(two);
-  EXPECT_THAT(one.bodies.Unmet(patient), ElementsAre(256, 512));
-  EXPECT_THAT(two.bodies.Unmet(patient), IsEmpty());
+  EXPECT_THAT(one.bodies.UnmatchedOffers(unmatched_at), ElementsAre(256, 512));
+  EXPECT_THAT(two.bodies.UnmatchedOffers(unmatched_at), IsEmpty());
   EXPECT_THAT(one.bodies.Unanswered(one.now + 2 * kDeadline), IsEmpty());
   EXPECT_THAT(two.bodies.Unanswered(two.now + kDeadline), ElementsAre(kKey));
   one.bodies.Decline(512);
@@ -202,7 +203,7 @@ TEST_F(PeerBodiesTest, AfterAnEndOfTheCommunicatorBodiesGoByTheCarrierOnce) {
   one.Hear(two);
   two.Hear(one);
   // The first pair lands, at peer 2 alone.
-  two.bodies.Land(*two.queue.Next(), Bytes(101));
+  two.bodies.Complete(*two.queue.Next(), Bytes(101));
   EXPECT_EQ(two.Came(), 101u);
   EXPECT_EQ(one.bodies.SendAgain(kKey + 1), 0u);
   EXPECT_EQ(one.bodies.SendAgain(kKey), 2u);
@@ -221,8 +222,8 @@ TEST_F(PeerBodiesTest, ABodyIsForgottenOnceTheOtherEndHasIt) {
   ASSERT_TRUE(two.Offer(256));
   one.Hear(two);
   two.Hear(one);
-  one.bodies.Land(*one.queue.Next(), Bytes(102));
-  two.bodies.Land(*two.queue.Next(), Bytes(101));
+  one.bodies.Complete(*one.queue.Next(), Bytes(102));
+  two.bodies.Complete(*two.queue.Next(), Bytes(101));
   EXPECT_EQ(two.Came(), 101u);
   ASSERT_TRUE(two.Offer(512));  // any frame says what has come
   one.Hear(two);
@@ -239,7 +240,7 @@ TEST_F(PeerBodiesTest, AnOfferGoesWithItsConnectionUnlessAgreedOn) {
   EXPECT_FALSE(one.bodies.MayOffer(768)) << "no connection is open";
   EXPECT_EQ(one.bodies.SendAgain(kKey), 0u);
   ASSERT_NE(one.queue.Next(), nullptr) << "the other end waits for the pair";
-  EXPECT_EQ(one.queue.Next()->turn.exchange, 256u);
+  EXPECT_EQ(one.queue.Next()->order.exchange, 256u);
   one.queue.Skip();
   EXPECT_TRUE(one.queue.MayEnter(512, 0));
   one.bodies.Open(kConnection + 1);
@@ -252,7 +253,7 @@ TEST_F(PeerBodiesTest, AnOfferThatCannotBeSentLeavesNothing) {
   EXPECT_FALSE(one.Offer(256));
   EXPECT_TRUE(one.bodies.MayOffer(256));
   EXPECT_TRUE(one.queue.MayEnter(256, 0));
-  EXPECT_EQ(one.bodies.NextLook(), absl::InfiniteFuture());
+  EXPECT_EQ(one.bodies.NextPoll(), absl::InfiniteFuture());
 }
 
 TEST_F(PeerBodiesTest, OffersHaveBounds) {

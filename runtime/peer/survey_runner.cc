@@ -1,17 +1,17 @@
-#include "runtime/peer/link_measurer.h"
+#include "runtime/peer/survey_runner.h"
 
 #include <optional>
 
 namespace gossamer {
 
-void LinkMeasurer::Update() {
+void SurveyRunner::Update() {
   const absl::Time now = loop_->Now();
   const std::optional<SurveyTask> task = membership_->survey();
   // Each answer of the service repeats the task until its result is reported.
   if (task && task->number != task_) {
     task_ = task->number;
     const PeerId to = task->to.id;
-    // The other end measures its own direction in the same turn and may begin
+    // The other end measures its own direction in the same slot and may begin
     // later: the connection stays for the time of two measurements.
     until_[to] = now + 2 * LinkProber::kLimit;
     transport_->Connect(to, task->to.address);
@@ -20,9 +20,9 @@ void LinkMeasurer::Update() {
       membership->ReportMeasured(number, measured);
     });
   }
-  std::erase_if(until_, [&](const auto& way) {
-    if (way.second > now) return false;
-    if (!in_use_(way.first)) transport_->Disconnect(way.first);
+  std::erase_if(until_, [&](const auto& link) {
+    if (link.second > now) return false;
+    if (!in_use_(link.first)) transport_->Disconnect(link.first);
     return true;
   });
 }

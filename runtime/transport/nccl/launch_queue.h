@@ -6,8 +6,8 @@
 // other in a circle (README.md).  Pure; knows nothing of communicators, of
 // connections or of time.
 
-#ifndef GOSSAMER_RUNTIME_TRANSPORT_NCCL_TURN_QUEUE_H_
-#define GOSSAMER_RUNTIME_TRANSPORT_NCCL_TURN_QUEUE_H_
+#ifndef GOSSAMER_RUNTIME_TRANSPORT_NCCL_LAUNCH_QUEUE_H_
+#define GOSSAMER_RUNTIME_TRANSPORT_NCCL_LAUNCH_QUEUE_H_
 
 #include <compare>
 #include <cstdint>
@@ -21,11 +21,11 @@
 namespace gossamer {
 
 // The place of a pair in the order of all pairs.
-struct Turn {
+struct LaunchOrder {
   uint64_t exchange = 0;
   int colour = 0;  // of the matching
   PeerId peer;     // the other end
-  friend auto operator<=>(const Turn&, const Turn&) = default;
+  friend auto operator<=>(const LaunchOrder&, const LaunchOrder&) = default;
 };
 
 // The terms on which both ends launch a pair.
@@ -37,18 +37,18 @@ struct PairTerms {
 };
 
 struct NcclPair {
-  Turn turn;
+  LaunchOrder order;
   uint64_t key = 0;  // NcclPlan::key
   // Once both ends have agreed the pair takes place, whatever becomes of the
   // connection: the other end waits for it.
   std::optional<PairTerms> terms = {};
 };
 
-class TurnQueue {
+class LaunchQueue {
  public:
   // Whether a pair of this place keeps the order.
   bool MayEnter(uint64_t exchange, int colour) const;
-  // The pair waits for its terms and for its turn.
+  // The pair waits for its terms and for the pairs before it.
   void Enter(NcclPair pair);
   // Both ends launch the pair of this exchange with `peer`.  Returns false if
   // there is none.
@@ -57,8 +57,8 @@ class TurnQueue {
   // terms does.
   void Withdraw(PeerId peer, uint64_t exchange);
 
-  // The pair whose turn it is; null while another one is under way, or before
-  // both ends of the first one have agreed.
+  // The pair that is to be launched; null while another one is under way, or
+  // before both ends of the first one have agreed.
   const NcclPair* Next() const;
   // The pair of Next() is under way, or cannot be launched.
   void Begin();
@@ -74,10 +74,10 @@ class TurnQueue {
   bool Expects(PeerId peer, uint64_t name) const;
 
  private:
-  std::map<Turn, NcclPair> pairs_;
-  std::optional<Turn> under_way_;  // of a pair of pairs_
+  std::map<LaunchOrder, NcclPair> pairs_;
+  std::optional<LaunchOrder> under_way_;  // of a pair of pairs_
 };
 
 }  // namespace gossamer
 
-#endif  // GOSSAMER_RUNTIME_TRANSPORT_NCCL_TURN_QUEUE_H_
+#endif  // GOSSAMER_RUNTIME_TRANSPORT_NCCL_LAUNCH_QUEUE_H_

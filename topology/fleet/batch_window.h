@@ -2,8 +2,8 @@
 //
 // Knows nothing of what is decided.
 
-#ifndef GOSSAMER_TOPOLOGY_FLEET_GATHERING_H_
-#define GOSSAMER_TOPOLOGY_FLEET_GATHERING_H_
+#ifndef GOSSAMER_TOPOLOGY_FLEET_BATCH_WINDOW_H_
+#define GOSSAMER_TOPOLOGY_FLEET_BATCH_WINDOW_H_
 
 #include "absl/time/time.h"
 
@@ -12,9 +12,9 @@ namespace gossamer {
 // Every view costs each member its edges to new neighbours, so peers that fail
 // or come together are put into one: a decision that can be made waits for
 // others like it, but never longer than all peers need to report.
-class Gathering {
+class BatchWindow {
  public:
-  explicit Gathering(absl::Duration heartbeat) : longest_(1.5 * heartbeat) {}
+  explicit BatchWindow(absl::Duration heartbeat) : longest_(1.5 * heartbeat) {}
 
   // A decision can be made now.  Returns true if it is to wait, because
   // `others` like it are to come.
@@ -33,4 +33,4 @@ class Gathering {
 
 }  // namespace gossamer
 
-#endif  // GOSSAMER_TOPOLOGY_FLEET_GATHERING_H_
+#endif  // GOSSAMER_TOPOLOGY_FLEET_BATCH_WINDOW_H_

@@ -1,4 +1,4 @@
-#include "runtime/transport/nccl/turn_queue.h"
+#include "runtime/transport/nccl/launch_queue.h"
 
 #include <algorithm>
 #include <utility>
@@ -10,7 +10,7 @@ namespace gossamer {
 // A pair before the one under way could close a circle: that of a payload which
 // is sent for the first time when a connection is back, for example.  Two pairs
 // of one matching are of views that differ.
-bool TurnQueue::MayEnter(uint64_t exchange, int colour) const {
+bool LaunchQueue::MayEnter(uint64_t exchange, int colour) const {
   const auto place = std::pair(exchange, colour);
   if (under_way_ &&
       place <= std::pair(under_way_->exchange, under_way_->colour)) {
@@ -21,12 +21,12 @@ bool TurnQueue::MayEnter(uint64_t exchange, int colour) const {
   });
 }
 
-void TurnQueue::Enter(NcclPair pair) {
-  const Turn turn = pair.turn;
-  pairs_[turn] = std::move(pair);
+void LaunchQueue::Enter(NcclPair pair) {
+  const LaunchOrder order = pair.order;
+  pairs_[order] = std::move(pair);
 }
 
-bool TurnQueue::Agree(PeerId peer, uint64_t exchange, PairTerms terms) {
+bool LaunchQueue::Agree(PeerId peer, uint64_t exchange, PairTerms terms) {
   const auto found = std::ranges::find_if(pairs_, [&](const auto& p) {
     return p.first.exchange == exchange && p.first.peer == peer;
   });
@@ -35,14 +35,14 @@ bool TurnQueue::Agree(PeerId peer, uint64_t exchange, PairTerms terms) {
   return true;
 }
 
-void TurnQueue::Withdraw(PeerId peer, uint64_t exchange) {
+void LaunchQueue::Withdraw(PeerId peer, uint64_t exchange) {
   std::erase_if(pairs_, [&](const auto& p) {
     return p.first.peer == peer && p.first.exchange == exchange &&
            !p.second.terms;
   });
 }
 
-const NcclPair* TurnQueue::Next() const {
+const NcclPair* LaunchQueue::Next() const {
   if (under_way_ || pairs_.empty()) return nullptr;
   auto first = pairs_.begin();
   if (SeededBug("nccl-unordered")) {
@@ -53,29 +53,30 @@ const NcclPair* TurnQueue::Next() const {
   return first->second.terms ? &first->second : nullptr;
 }
 
-void TurnQueue::Begin() {
-  if (const NcclPair* const pair = Next()) under_way_ = pair->turn;
+void LaunchQueue::Begin() {
+  if (const NcclPair* const pair = Next()) under_way_ = pair->order;
 }
 
-void TurnQueue::Skip() {
-  if (const NcclPair* const pair = Next()) pairs_.erase(Turn(pair->turn));
+void LaunchQueue::Skip() {
+  if (const NcclPair* const pair = Next())
+    pairs_.erase(LaunchOrder(pair->order));
 }
 
-const NcclPair* TurnQueue::under_way() const {
+const NcclPair* LaunchQueue::under_way() const {
   return under_way_ ? &pairs_.at(*under_way_) : nullptr;
 }
 
-NcclPair TurnQueue::Finish() {
-  const Turn turn = *std::exchange(under_way_, std::nullopt);
-  return std::move(pairs_.extract(turn).mapped());
+NcclPair LaunchQueue::Finish() {
+  const LaunchOrder order = *std::exchange(under_way_, std::nullopt);
+  return std::move(pairs_.extract(order).mapped());
 }
 
-void TurnQueue::Drop(uint64_t key) {
+void LaunchQueue::Drop(uint64_t key) {
   if (under_way_ && pairs_.at(*under_way_).key == key) under_way_.reset();
   std::erase_if(pairs_, [key](const auto& p) { return p.second.key == key; });
 }
 
-bool TurnQueue::Expects(PeerId peer, uint64_t name) const {
+bool LaunchQueue::Expects(PeerId peer, uint64_t name) const {
   return std::ranges::any_of(pairs_, [&](const auto& p) {
     return p.first.peer == peer && p.second.terms &&
            p.second.terms->name == name;

@@ -1,11 +1,11 @@
-// Measures ways to other peers as the topology service asks for them, with
-// frames among others, while training goes on.
+// A peer's half of a survey of links: measures those that the topology service
+// asks for, with frames among others, while training goes on.
 //
-// The service names the two ends of a way to each other in one turn, and each
+// The service names the two ends of a link to each other in one slot, and each
 // measures its own direction.  Knows nothing of what the measurements are for.
 
-#ifndef GOSSAMER_RUNTIME_PEER_LINK_MEASURER_H_
-#define GOSSAMER_RUNTIME_PEER_LINK_MEASURER_H_
+#ifndef GOSSAMER_RUNTIME_PEER_SURVEY_RUNNER_H_
+#define GOSSAMER_RUNTIME_PEER_SURVEY_RUNNER_H_
 
 #include <cstdint>
 #include <functional>
@@ -21,11 +21,11 @@
 
 namespace gossamer {
 
-class LinkMeasurer {
+class SurveyRunner {
  public:
   // All of them outlive this object.  `in_use`: something else needs the
   // connection to a peer.
-  LinkMeasurer(EventLoop* loop, Transport* transport, Membership* membership,
+  SurveyRunner(EventLoop* loop, Transport* transport, Membership* membership,
                LinkProber* prober, std::function<bool(PeerId)> in_use)
       : loop_(loop),
         transport_(transport),
@@ -43,10 +43,10 @@ class LinkMeasurer {
   LinkProber* const prober_;
   const std::function<bool(PeerId)> in_use_;
   uint64_t task_ = 0;  // number of the last one
-  // Peers that ways were measured to, until nobody measures them any more.
+  // Peers that links were measured to, until nobody measures them any more.
   std::map<PeerId, absl::Time> until_;
 };
 
 }  // namespace gossamer
 
-#endif  // GOSSAMER_RUNTIME_PEER_LINK_MEASURER_H_
+#endif  // GOSSAMER_RUNTIME_PEER_SURVEY_RUNNER_H_

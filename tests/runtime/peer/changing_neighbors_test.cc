@@ -18,7 +18,7 @@ SimFleetOptions Fleet(int peers, uint64_t rounds, const std::string& graph) {
   o.schedule.graph = graph;
   o.step_time = absl::Seconds(1);
   o.network.link.latency = absl::Milliseconds(50);
-  o.peer.most_partners = 8;
+  o.peer.most_neighbors = 8;
   return o;
 }
 
@@ -30,9 +30,9 @@ size_t MostEdges(SimFleet& fleet) {
   return most;
 }
 
-class PartnersTest : public testing::TestWithParam<std::string> {};
+class ChangingNeighborsTest : public testing::TestWithParam<std::string> {};
 
-TEST_P(PartnersTest, AFewEdgesHaveTheBitsOfAll) {
+TEST_P(ChangingNeighborsTest, AFewEdgesHaveTheBitsOfAll) {
   for (const auto kind :
        {DeadlinePolicy::Kind::kNone, DeadlinePolicy::Kind::kAdaptive}) {
     SimFleetOptions few = Fleet(96, 60, GetParam());
@@ -41,7 +41,7 @@ TEST_P(PartnersTest, AFewEdgesHaveTheBitsOfAll) {
     SimFleet some(few);
     some.Start();
     some.Run(absl::Seconds(45));
-    // 28 rounds around the present one, and ten seconds of rest.
+    // 28 rounds around the present one, and ten seconds without use.
     const int degree = GetParam() == "permuted-ring" ? 2 : 1;
     EXPECT_LE(MostEdges(some), static_cast<size_t>(degree * (28 + 10 + 2)));
     ASSERT_TRUE(some.Run()) << some.StatusOf(0);
@@ -54,7 +54,7 @@ TEST_P(PartnersTest, AFewEdgesHaveTheBitsOfAll) {
     }
     if (kind != DeadlinePolicy::Kind::kNone) continue;
     SimFleetOptions all = few;
-    all.peer.most_partners = few.peers;
+    all.peer.most_neighbors = few.peers;
     SimFleet every(all);
     every.Start();
     ASSERT_TRUE(every.Run());
@@ -63,7 +63,7 @@ TEST_P(PartnersTest, AFewEdgesHaveTheBitsOfAll) {
 }
 
 // Timing decides nothing without deadlines.
-TEST_P(PartnersTest, BitsDoNotDependOnTheNetwork) {
+TEST_P(ChangingNeighborsTest, BitsDoNotDependOnTheNetwork) {
   SimFleetOptions near = Fleet(32, 120, GetParam());
   near.codec = "innov-int4";
   SimFleetOptions far = near;
@@ -78,10 +78,10 @@ TEST_P(PartnersTest, BitsDoNotDependOnTheNetwork) {
   EXPECT_EQ(a.Hash(), b.Hash());
 }
 
-// Edges rest and are forgotten while the next meeting of two peers is near or
-// far, and a hello takes as long as many rounds; then the others are dozens of
-// rounds ahead of one that is slow.
-TEST_P(PartnersTest, BitsDoNotDependOnWhatHasBeenForgotten) {
+// Edges become inactive and are dropped while the next meeting of two peers is
+// near or far, and a hello takes as long as many rounds; then the others are
+// dozens of rounds ahead of one that is slow.
+TEST_P(ChangingNeighborsTest, BitsDoNotDependOnWhatHasBeenForgotten) {
   for (const double slow : {1.0, 5.0}) {
     SimFleetOptions few = Fleet(64, 200, GetParam());
     few.codec = "diff-int8";
@@ -91,7 +91,7 @@ TEST_P(PartnersTest, BitsDoNotDependOnWhatHasBeenForgotten) {
     few.network.link.latency = absl::Milliseconds(300);
     few.network.link.jitter = 1;
     SimFleetOptions all = few;
-    all.peer.most_partners = few.peers;
+    all.peer.most_neighbors = few.peers;
     SimFleet some(few), every(all);
     for (SimFleet* fleet : {&some, &every}) {
       fleet->Start();
@@ -104,9 +104,9 @@ TEST_P(PartnersTest, BitsDoNotDependOnWhatHasBeenForgotten) {
   }
 }
 
-// Rounds are short: twelve of them, after which an edge rests, take less than a
-// suspicion.
-TEST_P(PartnersTest, ASilentPeerIsSuspectedByThoseWhoWereToMeetIt) {
+// Rounds are short: twelve of them, after which an edge is inactive, take less
+// than a suspicion.
+TEST_P(ChangingNeighborsTest, ASilentPeerIsSuspectedByThoseWhoWereToMeetIt) {
   SimFleetOptions o = Fleet(48, 100000, GetParam());
   o.step_time = absl::Milliseconds(20);
   o.network.link.latency = absl::Milliseconds(2);
@@ -128,7 +128,7 @@ TEST_P(PartnersTest, ASilentPeerIsSuspectedByThoseWhoWereToMeetIt) {
   EXPECT_GE(suspecters(), 3);
 }
 
-INSTANTIATE_TEST_SUITE_P(DrawnAnew, PartnersTest,
+INSTANTIATE_TEST_SUITE_P(Randomized, ChangingNeighborsTest,
                          testing::Values("permuted-ring", "random-matching"),
                          [](const auto& info) {
                            std::string name = info.param;
@@ -136,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(DrawnAnew, PartnersTest,
                            return name;
                          });
 
-TEST(PartnersOfAllRoundsTest, EdgesThatKeepMoreThanReplicasStay) {
+TEST(NeighborsOfAllRoundsTest, EdgesThatKeepMoreThanReplicasStay) {
   SimFleetOptions o = Fleet(24, 20, "random-matching");
   o.codec = "power-gossip";
   SimFleet fleet(o);
@@ -145,7 +145,7 @@ TEST(PartnersOfAllRoundsTest, EdgesThatKeepMoreThanReplicasStay) {
   EXPECT_EQ(MostEdges(fleet), 23u);
 }
 
-TEST(PartnersOfAPeriodTest, ATurningScheduleHasEdgesToThoseOfItsRounds) {
+TEST(NeighborsOfAPeriodTest, ATurningScheduleHasEdgesToThoseOfItsRounds) {
   SimFleet fleet(Fleet(64, 40, "one-peer-exponential"));
   fleet.Start();
   ASSERT_TRUE(fleet.Run());

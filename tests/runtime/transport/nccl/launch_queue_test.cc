@@ -1,7 +1,7 @@
 // The order of pairs at one peer: which may enter, which is next, and what
 // becomes of a pair that is agreed on.
 
-#include "runtime/transport/nccl/turn_queue.h"
+#include "runtime/transport/nccl/launch_queue.h"
 
 #include "gtest/gtest.h"
 
@@ -12,11 +12,11 @@ constexpr uint64_t kKey = 7, kOtherKey = 8;
 
 NcclPair PairOf(uint64_t exchange, int colour, uint64_t peer,
                 uint64_t key = kKey) {
-  return {.turn = {exchange, colour, {peer}}, .key = key};
+  return {.order = {exchange, colour, {peer}}, .key = key};
 }
 
-TEST(TurnQueueTest, TheOrderIsExchangeThenMatching) {
-  TurnQueue queue;
+TEST(LaunchQueueTest, TheOrderIsExchangeThenMatching) {
+  LaunchQueue queue;
   queue.Enter(PairOf(2, 0, 2));
   queue.Enter(PairOf(1, 1, 3));
   queue.Enter(PairOf(1, 0, 4));
@@ -25,28 +25,28 @@ TEST(TurnQueueTest, TheOrderIsExchangeThenMatching) {
   }
   for (const uint64_t peer : {4, 3, 2}) {
     ASSERT_NE(queue.Next(), nullptr);
-    EXPECT_EQ(queue.Next()->turn.peer, PeerId{peer});
+    EXPECT_EQ(queue.Next()->order.peer, PeerId{peer});
     queue.Begin();
     EXPECT_EQ(queue.Next(), nullptr) << "one at a time";
-    EXPECT_EQ(queue.Finish().turn.peer, PeerId{peer});
+    EXPECT_EQ(queue.Finish().order.peer, PeerId{peer});
   }
   EXPECT_EQ(queue.Next(), nullptr);
 }
 
 // Its other end may be at an earlier pair of this peer's, too.
-TEST(TurnQueueTest, APairWaitsForAnEarlierOneThatIsNotAgreedOn) {
-  TurnQueue queue;
+TEST(LaunchQueueTest, APairWaitsForAnEarlierOneThatIsNotAgreedOn) {
+  LaunchQueue queue;
   queue.Enter(PairOf(1, 0, 2));
   queue.Enter(PairOf(1, 1, 3));
   EXPECT_TRUE(queue.Agree({3}, 1, {}));
   EXPECT_EQ(queue.Next(), nullptr);
   queue.Withdraw({2}, 1);
   ASSERT_NE(queue.Next(), nullptr);
-  EXPECT_EQ(queue.Next()->turn.peer, PeerId{3});
+  EXPECT_EQ(queue.Next()->order.peer, PeerId{3});
 }
 
-TEST(TurnQueueTest, NoPairEntersBeforeTheOneUnderWayOrBesideAnother) {
-  TurnQueue queue;
+TEST(LaunchQueueTest, NoPairEntersBeforeTheOneUnderWayOrBesideAnother) {
+  LaunchQueue queue;
   queue.Enter(PairOf(5, 1, 2));
   EXPECT_FALSE(queue.MayEnter(5, 1)) << "two pairs of one matching";
   EXPECT_TRUE(queue.MayEnter(4, 0)) << "nothing is under way";
@@ -61,8 +61,8 @@ TEST(TurnQueueTest, NoPairEntersBeforeTheOneUnderWayOrBesideAnother) {
   EXPECT_TRUE(queue.MayEnter(4, 3));
 }
 
-TEST(TurnQueueTest, APairThatIsAgreedOnTakesPlace) {
-  TurnQueue queue;
+TEST(LaunchQueueTest, APairThatIsAgreedOnTakesPlace) {
+  LaunchQueue queue;
   queue.Enter(PairOf(1, 0, 2));
   EXPECT_FALSE(queue.Agree({3}, 1, {})) << "no pair with that peer";
   EXPECT_FALSE(queue.Agree({2}, 2, {})) << "no pair of that exchange";
@@ -79,8 +79,8 @@ TEST(TurnQueueTest, APairThatIsAgreedOnTakesPlace) {
   EXPECT_FALSE(queue.Expects({2}, 11));
 }
 
-TEST(TurnQueueTest, PairsGoWithTheirCommunicator) {
-  TurnQueue queue;
+TEST(LaunchQueueTest, PairsGoWithTheirCommunicator) {
+  LaunchQueue queue;
   queue.Enter(PairOf(1, 0, 2));
   queue.Enter(PairOf(2, 0, 2, kOtherKey));
   queue.Enter(PairOf(3, 0, 2));

@@ -1,4 +1,4 @@
-#include "runtime/transport/grpc/admission_gate.h"
+#include "runtime/transport/grpc/connection_limiter.h"
 
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -31,23 +31,23 @@ uint64_t FileOf(int socket) {
 
 }  // namespace
 
-AdmissionGate::AdmissionGate(size_t most, size_t most_of_one,
-                             absl::Duration bar)
+ConnectionLimiter::ConnectionLimiter(size_t most, size_t most_of_one,
+                                     absl::Duration ban_time)
     : ceiling_(CeilingOf(DescriptorLimit())),
       // Neighbours keep the other half, whatever unauthenticated connections
       // do.
       most_(std::min(most, ceiling_ / 2)),
       most_of_one_(most_of_one),
-      bar_(bar) {}
+      ban_time_(ban_time) {}
 
-void AdmissionGate::Watch(int listener) {
+void ConnectionLimiter::Watch(int listener) {
   MutexLock lock(&mu_);
   listeners_[listener] = FileOf(listener);
 }
 
 // Accepts and closes the connections that wait.  gRPC accepts all that wait in
 // one go, and closes none before: a burst would take the last descriptor.
-void AdmissionGate::HangUpOnWaiting() {
+void ConnectionLimiter::CloseBacklog() {
   for (const auto& [listener, file] : listeners_) {
     // The listener is closed by now.
     if (file == 0 || FileOf(listener) != file) continue;
@@ -59,24 +59,24 @@ void AdmissionGate::HangUpOnWaiting() {
   }
 }
 
-bool AdmissionGate::Full(const std::string& host) const {
+bool ConnectionLimiter::Full(const std::string& host) const {
   size_t alike = 0;
   // The table has at most `most_` entries, and this runs once a connection.
-  for (const auto& [socket, stranger] : unauthenticated_) {
-    alike += stranger.host == host;
+  for (const auto& [socket, other] : unauthenticated_) {
+    alike += other.host == host;
   }
   return unauthenticated_.size() >= most_ || alike >= (most_ + 1) / 2;
 }
 
-bool AdmissionGate::Barred(const std::string& host) {
-  std::erase_if(barred_,
+bool ConnectionLimiter::Banned(const std::string& host) {
+  std::erase_if(banned_,
                 [now = SteadyNow()](const auto& b) { return b.second <= now; });
-  return barred_.contains(host);
+  return banned_.contains(host);
 }
 
-void AdmissionGate::Bar(const std::string& host) {
+void ConnectionLimiter::Ban(const std::string& host) {
   MutexLock lock(&mu_);
-  barred_[host] = SteadyNow() + bar_;
+  banned_[host] = SteadyNow() + ban_time_;
   // The host may have opened more connections, to begin again on each.
   refused_ += std::erase_if(unauthenticated_, [&](const auto& s) {
     if (s.second.host != host) return false;
@@ -87,13 +87,13 @@ void AdmissionGate::Bar(const std::string& host) {
   });
 }
 
-bool AdmissionGate::Admit(int socket) {
+bool ConnectionLimiter::Allow(int socket) {
   auto [host, address] = OtherEndOf(socket);
   MutexLock lock(&mu_);
   known_.erase(socket);  // the connection that had this number has gone
   if (address.empty()) {
     // The connection was reset before it was accepted.  In the table it would
-    // hold a place for ever: ForgetClosed() compares addresses, and it has
+    // hold a place for ever: PruneClosed() compares addresses, and it has
     // none.
     unauthenticated_.erase(socket);
     ::shutdown(socket, SHUT_RDWR);
@@ -101,14 +101,14 @@ bool AdmissionGate::Admit(int socket) {
   }
   // Closed sockets are only looked for when places run out: each look is a
   // system call.
-  if (Full(host)) ForgetClosed();
+  if (Full(host)) PruneClosed();
   const bool scarce = static_cast<size_t>(socket) >= ceiling_;
-  if (Full(host) || scarce || Barred(host)) {
+  if (Full(host) || scarce || Banned(host)) {
     ++refused_;
     // The socket is shut down and not closed: the descriptor is gRPC's, which
     // closes it when it finds it ended.
     ::shutdown(socket, SHUT_RDWR);
-    if (scarce) HangUpOnWaiting();
+    if (scarce) CloseBacklog();
     return false;
   }
   unauthenticated_[socket] = {.host = std::move(host),
@@ -118,7 +118,7 @@ bool AdmissionGate::Admit(int socket) {
 
 // gRPC closes sockets without notice.  A number that is closed, or by now
 // another connection's, is no longer connected to the same address.
-void AdmissionGate::ForgetClosed() {
+void ConnectionLimiter::PruneClosed() {
   const auto closed = [](const auto& s) {
     return OtherEndOf(s.first).address != s.second.address;
   };
@@ -126,8 +126,8 @@ void AdmissionGate::ForgetClosed() {
   std::erase_if(known_, closed);
 }
 
-void AdmissionGate::Keep(int socket, Known known) {
-  ForgetClosed();
+void ConnectionLimiter::Keep(int socket, Known known) {
+  PruneClosed();
   size_t alike = 0;
   auto eldest = known_.end();
   for (auto k = known_.begin(); k != known_.end(); ++k) {
@@ -146,29 +146,30 @@ void AdmissionGate::Keep(int socket, Known known) {
   known_[socket] = std::move(known);
 }
 
-void AdmissionGate::Believe(absl::string_view address, absl::string_view who) {
+void ConnectionLimiter::MarkAuthenticated(absl::string_view address,
+                                          absl::string_view who) {
   const std::string plain = PlainAddress(address);
   MutexLock lock(&mu_);
-  const auto stranger = std::ranges::find_if(
-      unauthenticated_,
-      [&](const auto& s) { return s.second.address == plain; });
-  if (stranger == unauthenticated_.end()) return;
-  const int socket = stranger->first;
-  unauthenticated_.erase(stranger);
+  const auto found = std::ranges::find_if(unauthenticated_, [&](const auto& s) {
+    return s.second.address == plain;
+  });
+  if (found == unauthenticated_.end()) return;
+  const int socket = found->first;
+  unauthenticated_.erase(found);
   // Without a proved identity the connection counts neither here nor among the
   // unauthenticated.
   if (who.empty()) return;
   Keep(socket,
-       {.who = std::string(who), .address = plain, .number = ++believed_});
+       {.who = std::string(who), .address = plain, .number = ++authenticated_});
 }
 
-size_t AdmissionGate::strangers() {
+size_t ConnectionLimiter::unauthenticated() {
   MutexLock lock(&mu_);
-  ForgetClosed();
+  PruneClosed();
   return unauthenticated_.size();
 }
 
-uint64_t AdmissionGate::refused() {
+uint64_t ConnectionLimiter::refused() {
   MutexLock lock(&mu_);
   return refused_;
 }
