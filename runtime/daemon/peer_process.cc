@@ -53,7 +53,7 @@ uint64_t RandomId() {
 
 PeerProcess::PeerProcess(PeerProcessOptions options)
     : options_(std::move(options)),
-      boot_id_(RandomId()),
+      incarnation_id_(RandomId()),
       id_(options_.id),
       reports_(&loop_, {id_},
                [this] { return peer_ == nullptr ? 0 : peer_->round(); }),
@@ -215,7 +215,7 @@ absl::Status PeerProcess::Listen() {
   options.max_bytes_in_flight = limits.in_flight;
   // Delays between attempts need not repeat, and peers that start together must
   // not have the same.
-  options.seed = boot_id_;
+  options.seed = incarnation_id_;
   options.nccl = device_->nccl();
   options.device = device_->nccl_device();
   return transport_.Listen(options_.config.transport(), std::move(options),
@@ -251,7 +251,7 @@ TopologyClientOptions PeerProcess::ClientOptions() const {
   o.service = options_.topology;
   o.run_id = options_.config.name();
   o.peer_id = {id_};
-  o.boot_id = boot_id_;
+  o.incarnation_id = incarnation_id_;
   o.events = reports_.events();
   o.layout_fingerprint = game_->layout().fingerprint();
   o.layout = game_->layout().Text();
@@ -364,8 +364,9 @@ absl::Status PeerProcess::MakePeer() {
   GOSSAMER_RETURN_IF_ERROR(OpenFolder(PeerFolder(options_.run_dir, {id_})));
   spec.self = {id_};
   // The level is the second of the start, the nonce is random (PROTOCOL.md 5).
-  spec.epoch = MakeEpoch(
-      static_cast<uint64_t>(absl::ToUnixSeconds(loop_.Now())), boot_id_ >> 1);
+  spec.epoch =
+      MakeEpoch(static_cast<uint64_t>(absl::ToUnixSeconds(loop_.Now())),
+                incarnation_id_ >> 1);
   spec.evaluates = id_ == 1;
   if (id_ == 1) {
     // One peer's pictures are enough, and one folder has one writer.

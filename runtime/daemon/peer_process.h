@@ -105,7 +105,7 @@ class PeerProcess {
   absl::Status MakePeer();
 
   const PeerProcessOptions options_;
-  const uint64_t boot_id_;
+  const uint64_t incarnation_id_;
   uint64_t id_;
   RealLoop loop_;
   ProcessReports reports_;

@@ -134,9 +134,9 @@ bool TopologyClient::RenewIncarnation() {
 }
 
 // Returns an id that differs between any two incarnations, also of one process.
-uint64_t TopologyClient::BootId() const {
-  if (rejoined_ == 0 || SeededBug("same-life")) return options_.boot_id;
-  return RngKey(options_.boot_id).Fold("life").Bits(rejoined_) | 1;
+uint64_t TopologyClient::IncarnationId() const {
+  if (rejoined_ == 0 || SeededBug("same-life")) return options_.incarnation_id;
+  return RngKey(options_.incarnation_id).Fold("life").Bits(rejoined_) | 1;
 }
 
 void TopologyClient::Finish(absl::Duration limit, EventLoop::Callback done) {
@@ -198,7 +198,7 @@ void TopologyClient::SendRegister() {
   request.set_oldest_protocol_version(kControlVersions.oldest);
   request.set_run_id(options_.run_id);
   request.set_peer_id(options_.peer_id.value);
-  request.set_boot_id(BootId());
+  request.set_incarnation_id(IncarnationId());
   request.set_address(options_.address);
   request.set_device(options_.device);
   request.set_has_parameters(trained_);
@@ -403,7 +403,7 @@ void TopologyClient::Retry(const absl::Status& why) {
   const absl::Duration full = std::min(
       kLastRetry, kFirstRetry * (1 << std::min<uint64_t>(failures_, 6)));
   const double jitter =
-      RngKey(options_.boot_id).Fold("retry").Uniform(failures_++);
+      RngKey(options_.incarnation_id).Fold("retry").Uniform(failures_++);
   send_again_ = false;
   SendAt(loop_->Now() + full * (0.5 + 0.5 * jitter));
   if (last_view() != nullptr) observers_.Notify();

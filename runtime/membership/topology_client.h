@@ -49,7 +49,7 @@ struct TopologyClientOptions {
   std::string run_id;
   PeerId peer_id;  // 0: the service assigns one
   // A number above 0 that differs between any two incarnations of a peer.
-  uint64_t boot_id = 0;
+  uint64_t incarnation_id = 0;
   std::string address;      // host:port that neighbours dial
   std::string device = {};  // Member::device
   uint64_t layout_fingerprint = 0;
@@ -180,7 +180,7 @@ class TopologyClient final : public Membership {
   void SetReachable(const absl::Status& status);
   void End();
   absl::Duration Interval() const;
-  uint64_t BootId() const;
+  uint64_t IncarnationId() const;
 
   TopologyClientOptions options_;
   uint64_t rejoined_ = 0;  // incarnations after the first one

@@ -56,7 +56,7 @@ std::string CorrectionLedger::Own(PeerId peer, uint64_t process,
                                   uint64_t epoch) {
   const auto [it, fresh] = process_of_.emplace(std::pair(peer, epoch), process);
   if (fresh || it->second == process) return "";
-  return absl::StrFormat("peer %d: lives %d and %d have the same epoch %d",
+  return absl::StrFormat("peer %d: processes %d and %d have the same epoch %d",
                          peer.value, it->second, process, epoch);
 }
 

@@ -40,7 +40,7 @@ class MemberWatch final : public ServiceObserver {
 
  private:
   struct Process {
-    uint64_t boot_id = 0;
+    uint64_t incarnation_id = 0;
     absl::Time heard = absl::InfinitePast();
     std::set<uint64_t> suspects;
     bool has_parameters = false;
@@ -49,7 +49,7 @@ class MemberWatch final : public ServiceObserver {
     int short_processes = 0;   // in a row before it, each without training
   };
   struct Known {
-    uint64_t boot_id = 0;
+    uint64_t incarnation_id = 0;
     bool in_view = false;
     Standing standing = Standing::kMember;
     uint64_t removals = 0;

@@ -64,7 +64,7 @@ Registration RegistrationOf(const wire::RegisterRequest& request) {
                                     request.protocol_version());
   r.run_id = request.run_id();
   r.peer_id = {request.peer_id()};
-  r.boot_id = request.boot_id();
+  r.incarnation_id = request.incarnation_id();
   r.address = request.address();
   r.device = request.device();
   r.layout_fingerprint = request.layout_fingerprint();
@@ -101,7 +101,7 @@ absl::StatusOr<FleetHeartbeat> HeartbeatOf(
   FleetHeartbeat heartbeat;
   heartbeat.run_id = request.run_id();
   heartbeat.peer_id = {request.peer_id()};
-  heartbeat.boot_id = request.boot_id();
+  heartbeat.incarnation_id = request.incarnation_id();
   heartbeat.view_generation = request.view_generation();
   heartbeat.view_epoch = request.view_epoch();
   heartbeat.report = ReportOf(request);

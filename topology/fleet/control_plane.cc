@@ -139,7 +139,7 @@ void ControlPlane::LogChanges(const FleetRecord& before) {
   for (const MemberRecord& m : after.members) {
     while (old != before.members.end() && old->id < m.id) ++old;
     const bool known = old != before.members.end() && old->id == m.id;
-    if (!known || old->boot_id != m.boot_id) {
+    if (!known || old->incarnation_id != m.incarnation_id) {
       log_(absl::StrFormat("peer %d %s from %s (%d of %d)", m.id.value,
                            known ? "is back" : "registered",
                            PlainText(m.address), fleet_->registered(),

@@ -165,9 +165,10 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
   GOSSAMER_RETURN_IF_ERROR(registrar_.Check(r, first));
   if (restoration_.HandsBack(r)) ForgetDecisions();
   GOSSAMER_RETURN_IF_ERROR(restoration_.Restore(r, now));
-  const bool known = std::ranges::any_of(
-      roster_.members(),
-      [&](const MemberRecord& m) { return m.boot_id == r.boot_id; });
+  const bool known =
+      std::ranges::any_of(roster_.members(), [&](const MemberRecord& m) {
+        return m.incarnation_id == r.incarnation_id;
+      });
   if (Finished() && !known && !r.has_parameters) {
     // The run is over and a peer starts again: another fleet gathers.
     restoration_.ForgetRun();
@@ -176,7 +177,7 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
   }
   const PeerId id = roster_.AssignId(r);
   const MemberRecord* member = roster_.Find(id);
-  if (member == nullptr || member->boot_id != r.boot_id) {
+  if (member == nullptr || member->incarnation_id != r.incarnation_id) {
     // An incarnation that begins here is newer than one that trains by a view
     // of an earlier incarnation of the service.
     if (member != nullptr && r.trains && roster_.live(id).registered_here &&
@@ -203,10 +204,11 @@ absl::Status Fleet::RegisterIncarnation(const Registration& r, PeerId id,
   MemberRecord member;
   if (known != nullptr) member = *known;
   member.id = id;
-  // A member known from a view alone has no boot id: the incarnation that says
-  // that it trains is that one.
-  const bool restored =
-      known != nullptr && member.boot_id == kUnknownIncarnation && r.trains;
+  // A member known from a view alone has no incarnation id: the incarnation
+  // that says that it trains is that one.
+  const bool restored = known != nullptr &&
+                        member.incarnation_id == kUnknownIncarnation &&
+                        r.trains;
   const bool died_leaving = member.standing == Standing::kLeaving && !restored;
   // Counted and judged before the new incarnation takes the record over, and
   // kept in the live part, which is reset below.
@@ -225,7 +227,7 @@ absl::Status Fleet::RegisterIncarnation(const Registration& r, PeerId id,
   // has it.
   member.in_view =
       restored && member.address == r.address && member.device == r.device;
-  member.boot_id = r.boot_id;
+  member.incarnation_id = r.incarnation_id;
   member.address = r.address;
   member.device = r.device;
   member.checkpoint_rounds = r.checkpoint_rounds;
@@ -258,7 +260,7 @@ absl::Status Fleet::CheckHeartbeat(const FleetHeartbeat& heartbeat) const {
     return absl::NotFoundError(absl::StrCat("peer ", heartbeat.peer_id.value,
                                             " is not registered here"));
   }
-  if (member->boot_id != heartbeat.boot_id) {
+  if (member->incarnation_id != heartbeat.incarnation_id) {
     // A service that was started since, from a disk that may be older, does not
     // know which of the two registered last: the one that registers again.  By
     // a clock that is behind, the generation of the peer's service may be above

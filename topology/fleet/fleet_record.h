@@ -36,7 +36,7 @@ enum class Standing : uint8_t {
 // The part of a member that survives a restart of the service.
 struct MemberRecord {
   PeerId id;
-  uint64_t boot_id = 0;
+  uint64_t incarnation_id = 0;  // or kUnknownIncarnation
   std::string address;
   std::string device = {};  // Member::device
   std::vector<uint64_t> checkpoint_rounds;
@@ -139,7 +139,7 @@ struct Registration {
   VersionRange versions = kControlVersions;
   std::string run_id;
   PeerId peer_id;  // 0: assign one
-  uint64_t boot_id = 0;
+  uint64_t incarnation_id = 0;
   std::string address;
   std::string device = {};  // Member::device
   uint64_t layout_fingerprint = 0;
@@ -159,7 +159,7 @@ struct Registration {
 struct FleetHeartbeat {
   std::string run_id;
   PeerId peer_id;
-  uint64_t boot_id = 0;
+  uint64_t incarnation_id = 0;
   uint64_t registered_generation = 0;  // of the service, then
   uint64_t view_generation = 0;
   uint64_t view_epoch = 0;

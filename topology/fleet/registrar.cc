@@ -87,16 +87,16 @@ absl::Status Registrar::Check(const Registration& r, bool first) const {
                         "the service's address",
                         options_.run_id, r.run_id));
   }
-  if (r.boot_id == 0 || r.address.empty() ||
+  if (r.incarnation_id == 0 || r.address.empty() ||
       r.address.size() > kMaxAddressBytes ||
       r.device.size() > kMaxDeviceBytes ||
       r.configuration.size() > kMaxConfigurationBytes ||
       r.layout.size() > kMaxLayoutBytes ||
       r.checkpoint_rounds.size() > kMaxCheckpointRounds) {
     return absl::InvalidArgumentError(absl::StrFormat(
-        "register: needs a boot id, an address of 1 to %d characters, a device "
-        "of at most %d, a configuration of %d, a layout of %d, and at most %d "
-        "checkpoint rounds",
+        "register: needs an incarnation id, an address of 1 to %d characters, "
+        "a device of at most %d, a configuration of %d, a layout of %d, and at "
+        "most %d checkpoint rounds",
         kMaxAddressBytes, kMaxDeviceBytes, kMaxConfigurationBytes,
         kMaxLayoutBytes, kMaxCheckpointRounds));
   }

@@ -119,7 +119,7 @@ void Restoration::TakeMember(const Member& m, Standing standing,
   }
   MemberRecord member;
   member.id = m.id;
-  member.boot_id = kUnknownIncarnation;
+  member.incarnation_id = kUnknownIncarnation;
   member.address = m.address;
   member.device = m.device;
   member.in_view = true;
@@ -144,7 +144,7 @@ void Restoration::TakeView(const Registration& r, absl::Time now) {
   for (const Departure& d : r.view->departures) {
     TakeMember({.id = d.id, .address = d.address}, Standing::kLeaving, now);
     MemberRecord& m = *roster_.Find(d.id);
-    if (m.boot_id == kUnknownIncarnation || m.in_view ||
+    if (m.incarnation_id == kUnknownIncarnation || m.in_view ||
         roster_.live(d.id).trains) {
       continue;
     }

@@ -80,7 +80,7 @@ PeerId Roster::AssignId(const Registration& r) const {
   for (const MemberRecord& m : record_.members) {
     // A repeated registration whose answer was lost gets the same id, and not a
     // second one.
-    if (m.boot_id == r.boot_id) return m.id;
+    if (m.incarnation_id == r.incarnation_id) return m.id;
     if (m.id == free) ++free.value;
   }
   return free;

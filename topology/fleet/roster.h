@@ -17,7 +17,7 @@
 
 namespace gossamer {
 
-// The boot id of a member that is known from a view alone.
+// The incarnation id of a member that is known from a view alone.
 inline constexpr uint64_t kUnknownIncarnation = 0;
 
 // The list of all peers that the fleet knows, those that have gone among them,

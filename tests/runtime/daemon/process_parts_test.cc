@@ -184,7 +184,7 @@ class ServiceRegistrationTest : public ::testing::Test {
     TopologyClientOptions options;
     options.service = "here:1";
     options.run_id = "run";
-    options.boot_id = 1;
+    options.incarnation_id = 1;
     task_ = registration_.Run(
         std::move(options),
         std::make_unique<OneAnswer>(&loop_, std::move(answer)),

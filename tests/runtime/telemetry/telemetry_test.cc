@@ -137,11 +137,12 @@ TEST(MetricsLog, ATextFromAnotherPeerIsCutShort) {
 TEST(MetricsLog, EventsAreCountedByKind) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/events.jsonl";
-  for (uint64_t life : {1, 2}) {
+  for (uint64_t incarnation : {1, 2}) {
     auto sink = JsonlSink::Open(folder.path(), nullptr);
     ASSERT_TRUE(sink.ok()) << sink.status();
-    (*sink)->OnEvent({kStart, life, "edge_down", "peer 2"});
-    (*sink)->OnEvent({kStart, life, "strangers_refused", "", 9 * life});
+    (*sink)->OnEvent({kStart, incarnation, "edge_down", "peer 2"});
+    (*sink)->OnEvent(
+        {kStart, incarnation, "strangers_refused", "", 9 * incarnation});
   }
   std::ofstream(path, std::ios::app) << R"({"kind":"of_another_release"})"
                                      << "\n"

@@ -15,28 +15,29 @@
 namespace gossamer {
 namespace {
 
-Registration Peer(uint64_t id, uint64_t boot, const std::string& address) {
+Registration Peer(uint64_t id, uint64_t incarnation,
+                  const std::string& address) {
   Registration r;
   r.run_id = "run";
   r.peer_id = {id};
-  r.boot_id = boot;
+  r.incarnation_id = incarnation;
   r.address = address;
   return r;
 }
 
-FleetHeartbeat Beat(uint64_t id, uint64_t boot, uint64_t round) {
+FleetHeartbeat Beat(uint64_t id, uint64_t incarnation, uint64_t round) {
   FleetHeartbeat h;
   h.run_id = "run";
   h.peer_id = {id};
-  h.boot_id = boot;
+  h.incarnation_id = incarnation;
   h.report.round = h.round_begun = round;
   return h;
 }
 
 // Returns the heartbeat of a peer that trains by the view `epoch`.
-FleetHeartbeat Training(uint64_t id, uint64_t boot, uint64_t round,
+FleetHeartbeat Training(uint64_t id, uint64_t incarnation, uint64_t round,
                         uint64_t epoch) {
-  FleetHeartbeat h = Beat(id, boot, round);
+  FleetHeartbeat h = Beat(id, incarnation, round);
   h.view_epoch = epoch;
   return h;
 }
@@ -48,7 +49,7 @@ FleetHeartbeat Agreeing(uint64_t id, uint64_t round, uint64_t stop) {
   return h;
 }
 
-// Peers 1 .. n are in the first view with boot ids 101 .. 100 + n.
+// Peers 1 .. n are in the first view with incarnation ids 101 .. 100 + n.
 class OldDiskTest : public testing::Test {
  protected:
   void Begin(int n, std::optional<FleetRecord> stored = std::nullopt,
@@ -66,18 +67,18 @@ class OldDiskTest : public testing::Test {
     Begin(n);
     for (int i = 1; i <= n; ++i) Register(i, 100 + i);
   }
-  void Register(uint64_t id, uint64_t boot, bool trains = false,
+  void Register(uint64_t id, uint64_t incarnation, bool trains = false,
                 std::vector<uint64_t> checkpoints = {}) {
-    Registration r = Peer(id, boot, "host:" + std::to_string(id));
+    Registration r = Peer(id, incarnation, "host:" + std::to_string(id));
     r.has_parameters = r.trains = trains;
     r.checkpoint_rounds = std::move(checkpoints);
     const auto registered = fleet_->Register(r, now_);
     ASSERT_TRUE(registered.ok()) << registered.status();
   }
   // Registers a peer that trains by `view` and hands it back.
-  absl::StatusOr<PeerId> HandBack(uint64_t id, uint64_t boot,
+  absl::StatusOr<PeerId> HandBack(uint64_t id, uint64_t incarnation,
                                   const View& view) {
-    Registration r = Peer(id, boot, "host:" + std::to_string(id));
+    Registration r = Peer(id, incarnation, "host:" + std::to_string(id));
     r.has_parameters = r.trains = true;
     r.view = view;
     return fleet_->Register(r, now_);
@@ -145,8 +146,8 @@ TEST_F(OldDiskTest, AServiceWhoseClockIsBehindOvertakesItsPeersViews) {
     Begin(3, backup);
     ASSERT_EQ(fleet_->record().generation == later.generation, alike);
     ASSERT_LE(fleet_->record().generation, later.generation);
-    const auto has_later = [&](uint64_t id, uint64_t boot) {
-      FleetHeartbeat h = Training(id, boot, 60, 2);
+    const auto has_later = [&](uint64_t id, uint64_t incarnation) {
+      FleetHeartbeat h = Training(id, incarnation, 60, 2);
       h.view_generation = later.generation;
       h.registered_generation = registered;
       return h;
@@ -162,14 +163,15 @@ TEST_F(OldDiskTest, AServiceWhoseClockIsBehindOvertakesItsPeersViews) {
     EXPECT_GT(fleet_->version(), version) << "it is saved before it is used";
     EXPECT_GT(fleet_->record().generation, later.generation);
     ASSERT_TRUE(HandBack(2, 202, later).ok());
-    for (const auto& [id, boot] : {std::pair(1, 101), {2, 202}, {3, 103}}) {
-      EXPECT_FALSE(Hear(has_later(id, boot)).view) << id;
+    for (const auto& [id, incarnation] :
+         {std::pair(1, 101), {2, 202}, {3, 103}}) {
+      EXPECT_FALSE(Hear(has_later(id, incarnation)).view) << id;
     }
     // Peer 3 dies.
     now_ += absl::Minutes(1);
     for (int turn = 0; turn < 2; ++turn) {
-      for (const auto& [id, boot] : {std::pair(1, 101), {2, 202}}) {
-        FleetHeartbeat h = has_later(id, boot);
+      for (const auto& [id, incarnation] : {std::pair(1, 101), {2, 202}}) {
+        FleetHeartbeat h = has_later(id, incarnation);
         h.suspected = {{3}};
         Hear(h);
       }
@@ -476,7 +478,7 @@ TEST_F(OldDiskTest, TheOlderOfTwoProcessesDoesNotComeBack) {
   Begin(3, fleet_->record());
   Register(2, 202);
   EXPECT_EQ(HandBack(2, 102, view).status().code(), absl::StatusCode::kAborted);
-  EXPECT_EQ(Record(2).boot_id, 202u);
+  EXPECT_EQ(Record(2).incarnation_id, 202u);
   // Of two that train it does not know.
   ASSERT_TRUE(HandBack(3, 303, view).ok());
   EXPECT_TRUE(HandBack(3, 103, view).ok());
@@ -537,7 +539,7 @@ TEST_F(OldDiskTest, TheNewestViewThatIsHandedBackCounts) {
   ASSERT_TRUE(answer.view);
   EXPECT_EQ(answer.view->epoch, 2u);
   h.peer_id = {1};
-  h.boot_id = 101;
+  h.incarnation_id = 101;
   EXPECT_TRUE(Hear(h).outside);
   // An evicted peer cannot return by handing back an older view either.
   Begin(3);
