@@ -90,7 +90,7 @@ std::string MemberWatch::Changed(const FleetRecord& record, absl::Time now) {
   for (const MemberRecord& m : record.members) {
     const Known& before = known_[m.id];
     if (m.removals > before.removals && wrong.empty()) {
-      wrong = CheckRemoval(m, record.view, now);
+      wrong = CheckEviction(m, record.view, now);
     }
     const bool entered =
         m.in_view &&
@@ -168,8 +168,8 @@ bool MemberWatch::Suspected(PeerId id, const View& view, absl::Time now) const {
 // `after` is the view after the call.  It may have become another one in the
 // same call before `m` left it: that one holds the members of the next view and
 // the evicted peer.
-std::string MemberWatch::CheckRemoval(const MemberRecord& m, const View& after,
-                                      absl::Time now) const {
+std::string MemberWatch::CheckEviction(const MemberRecord& m, const View& after,
+                                       absl::Time now) const {
   const std::string who = absl::StrCat("peer ", m.id.value, " is removed");
   const auto own = processes_.find(m.id);
   if (own != processes_.end() && own->second.short_processes >= kShortProcesses)

@@ -55,8 +55,8 @@ class MemberWatch final : public ServiceObserver {
     uint64_t removals = 0;
   };
   void Keep(const FleetRecord& record);
-  std::string CheckRemoval(const MemberRecord& m, const View& after,
-                           absl::Time now) const;
+  std::string CheckEviction(const MemberRecord& m, const View& after,
+                            absl::Time now) const;
   // Returns whether two of the neighbours of `id` in `view` suspect it, or all
   // of them that are heard if there are fewer.
   bool Suspected(PeerId id, const View& view, absl::Time now) const;

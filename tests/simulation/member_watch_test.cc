@@ -51,7 +51,7 @@ class MemberWatchTest : public testing::Test {
     h.set_ready(ready);
     watch_.Heard(h, now_);
   }
-  std::string Remove(uint64_t id) {
+  std::string Evict(uint64_t id) {
     MemberRecord& m = record_.members[id - 1];
     m.standing = Standing::kEvicted;
     m.in_view = false;
@@ -68,7 +68,7 @@ TEST_F(MemberWatchTest, ARemovalNeedsAMissedLeaseAndASuspicion) {
   now_ += absl::Seconds(5);
   Beat(1);
   Beat(2, {3});
-  EXPECT_THAT(Remove(3), IsEmpty());
+  EXPECT_THAT(Evict(3), IsEmpty());
 }
 
 // Three new incarnations that all have the checkpoint of round 9.
@@ -94,7 +94,7 @@ TEST_F(MemberWatchTest, ARemovalOfAMemberThatNobodySuspectsIsFound) {
   now_ += absl::Seconds(5);
   Beat(1);
   Beat(2);
-  EXPECT_THAT(Remove(3), HasSubstr("too few of its neighbours"));
+  EXPECT_THAT(Evict(3), HasSubstr("too few of its neighbours"));
 }
 
 TEST_F(MemberWatchTest, ARemovalThatOnlyOneOfTwoNeighborsSupportsIsFound) {
@@ -107,7 +107,7 @@ TEST_F(MemberWatchTest, ARemovalThatOnlyOneOfTwoNeighborsSupportsIsFound) {
     Beat(1, both ? std::vector<uint64_t>{3} : std::vector<uint64_t>());
     Beat(2, {3});
     const FleetRecord before = record_;
-    EXPECT_EQ(Remove(3).empty(), both);
+    EXPECT_EQ(Evict(3).empty(), both);
     record_ = before;
   }
 }
@@ -115,26 +115,26 @@ TEST_F(MemberWatchTest, ARemovalThatOnlyOneOfTwoNeighborsSupportsIsFound) {
 TEST_F(MemberWatchTest, APeerThatDiesThreeTimesBeforeTrainingMayBeRemoved) {
   for (const uint64_t incarnation : {13, 23, 33}) {
     const FleetRecord before = record_;
-    EXPECT_THAT(Remove(3), HasSubstr("renewed its lease")) << incarnation;
+    EXPECT_THAT(Evict(3), HasSubstr("renewed its lease")) << incarnation;
     record_ = before;
     watch_.Started(record_, now_);
     Register(3, incarnation, /*checkpoints=*/1);
   }
-  EXPECT_THAT(Remove(3), IsEmpty());
+  EXPECT_THAT(Evict(3), IsEmpty());
 }
 
 TEST_F(MemberWatchTest, ARemovalOfAMemberWithARenewedLeaseIsFound) {
   now_ += absl::Seconds(5);
   Beat(2, {3});
   Beat(3);
-  EXPECT_THAT(Remove(3), HasSubstr("renewed its lease"));
+  EXPECT_THAT(Evict(3), HasSubstr("renewed its lease"));
 }
 
 TEST_F(MemberWatchTest, ARemovalByAServiceThatHasJustStartedIsFound) {
   now_ += absl::Seconds(5);
   watch_.Started(record_, now_);
   Beat(2, {3});
-  EXPECT_THAT(Remove(3), HasSubstr("not been up for a lease"));
+  EXPECT_THAT(Evict(3), HasSubstr("not been up for a lease"));
 }
 
 TEST_F(MemberWatchTest, AMemberThatEntersWithoutParametersIsFound) {

@@ -110,7 +110,7 @@ Fleet::Fleet(FleetOptions options, FleetRecord record, absl::Time now)
       suspicion_(roster_, record_.view, notes_),
       views_(options_, record_, roster_, progress_, suspicion_),
       stop_(record_.stop, options_.lease, roster_, progress_, views_),
-      removal_(options_.heartbeat, roster_, views_, suspicion_, sizes_),
+      evictions_(options_.heartbeat, roster_, views_, suspicion_, sizes_),
       departures_(options_.heartbeat, roster_, progress_, suspicion_, views_,
                   sizes_, stop_),
       registrar_(options_, roster_, views_, sizes_),
@@ -193,7 +193,7 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
   live.registered_here = true;
   if (r.trains) roster_.MarkIncomplete();
   if (r.trains) live.well_since = std::min(live.well_since, now);
-  if (!removal_.gathers()) admission_.Settle(now);
+  if (!evictions_.gathers()) admission_.Settle(now);
   return id;
 }
 
@@ -214,8 +214,8 @@ absl::Status Fleet::RegisterIncarnation(const Registration& r, PeerId id,
   // kept in the live part, which is reset below.
   int short_incarnations = 0;
   if (known != nullptr && !restored && !r.trains) {
-    short_incarnations = removal_.ShortIncarnations(*known);
-    removal_.Quarantine(*known, now);
+    short_incarnations = evictions_.ShortIncarnations(*known);
+    evictions_.Quarantine(*known, now);
     member.standing = known->standing;
     member.removals = known->removals;
   }
@@ -311,9 +311,9 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
 
 void Fleet::Decide(absl::Time now) {
   undecided_ = 0;
-  if (!removal_.gathers()) admission_.Settle(now);
-  removal_.EvictSilent(now);
-  if (!removal_.gathers()) departures_.LetLeave(now);
+  if (!evictions_.gathers()) admission_.Settle(now);
+  evictions_.EvictSilent(now);
+  if (!evictions_.gathers()) departures_.LetLeave(now);
   if (!stop_.proposed()) views_.AdaptOverlap();
   stop_.Advance(now);
   departures_.NoteGone(now);
@@ -342,7 +342,7 @@ void Fleet::Learn(const FleetHeartbeat& heartbeat, MemberRecord& member,
                   absl::Time now) {
   // Before the lease is renewed: whether it had run out tells how long the
   // member has been well.
-  removal_.OnRoundBegun(member, heartbeat.round_begun, now);
+  evictions_.OnRoundBegun(member, heartbeat.round_begun, now);
   roster_.Hear(heartbeat, member, now);
   suspicion_.Learn(heartbeat, now);
   if (heartbeat.finished && !member.finished) {
@@ -423,7 +423,7 @@ absl::StatusOr<uint64_t> Fleet::RequestStop(absl::Time now) {
 void Fleet::Tick(absl::Time now) {
   roster_.Tick(now);
   Decide(now);
-  removal_.EndQuarantines(now);
+  evictions_.EndQuarantines(now);
 }
 
 FleetSnapshot Fleet::Snapshot(absl::Time now) const {

@@ -92,7 +92,7 @@ struct LiveMember {
   // The time since which it has renewed its lease and trained by a view that
   // has it.
   absl::Time well_since = absl::InfiniteFuture();
-  int short_incarnations = 0;  // before this one, Removal
+  int short_incarnations = 0;  // before this one, Evictions
   std::string why_evicted;
   // Sketches of the last rounds, oldest first.
   std::deque<std::pair<uint64_t, std::vector<double>>> sketches;

@@ -78,7 +78,7 @@ class BeatingFleet : public testing::Test {
     beats_[by].suspected = std::move(whom);
   }
   // Peer 3 of a ring of four freezes until it is evicted, and then sends again.
-  void RemoveThree() {
+  void EvictThree() {
     const FleetHeartbeat frozen = beats_[3];
     beats_.erase(3);
     Suspect(2, {{3}});

@@ -49,7 +49,7 @@ class FleetMembersTest : public BeatingFleet {
 TEST_F(FleetMembersTest, AnEvictedPeerIsToldAndReturnsAsAnotherIncarnation) {
   Assemble(4);
   Run(10);
-  RemoveThree();
+  EvictThree();
   Run(1);
   EXPECT_TRUE(answers_[3].outside);
   EXPECT_FALSE(answers_[3].view);
@@ -68,7 +68,7 @@ TEST_F(FleetMembersTest, APeerThatIsEvictedRepeatedlyWaitsLongerEachTime) {
   Run(10);
   std::vector<double> waits;
   for (uint64_t incarnation = 1; incarnation <= 10; ++incarnation) {
-    RemoveThree();
+    EvictThree();
     auto answer = fleet_->Heartbeat(beats_[3], now_);
     ASSERT_TRUE(answer.ok() && answer->outside);
     waits.push_back(absl::ToDoubleSeconds(answer->wait));
@@ -95,7 +95,7 @@ TEST_F(FleetMembersTest, AnEvictionIsForgottenAfterTenGoodMinutes) {
   Assemble(4);
   Run(10);
   for (uint64_t incarnation = 1; incarnation <= 4; ++incarnation) {
-    RemoveThree();
+    EvictThree();
     EXPECT_EQ(fleet_->record().members[2].removals, 1);
     ASSERT_TRUE(Register(3, 1000 + incarnation, true).ok());
     beats_[3] = Beat(3, 1000 + incarnation);
@@ -107,7 +107,7 @@ TEST_F(FleetMembersTest, AnEvictionIsForgottenAfterTenGoodMinutes) {
   }
   EXPECT_EQ(fleet_->record().counts.removals, 4);
   // Minutes in which the peer is away are no good minutes.
-  RemoveThree();
+  EvictThree();
   beats_.erase(3);
   Run(700);
   EXPECT_EQ(fleet_->record().members[2].removals, 1);
