@@ -77,7 +77,7 @@ Registration RegistrationOf(const wire::RegisterRequest& request) {
   r.has_parameters = request.has_parameters();
   r.trains = request.trains();
   // A view that cannot be is as no view: the peer then registers as one that
-  // the service does not know, and Restoration says what is missing.
+  // the service does not know, and ViewRecovery says what is missing.
   if (r.trains && request.has_view()) {
     absl::StatusOr<View> view = FromMessage(request.view());
     if (view.ok()) r.view = *std::move(view);

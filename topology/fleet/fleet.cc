@@ -117,7 +117,7 @@ Fleet::Fleet(FleetOptions options, FleetRecord record, absl::Time now)
       admission_(options_, roster_, progress_, views_, departures_, stop_,
                  sizes_, notes_),
       donors_(roster_),
-      restoration_(options_, roster_, suspicion_, views_, stop_, notes_) {}
+      view_recovery_(options_, roster_, suspicion_, views_, stop_, notes_) {}
 
 absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Create(
     FleetOptions options, std::optional<FleetRecord> stored, absl::Time now) {
@@ -158,20 +158,20 @@ absl::Status Fleet::CheckStored() const {
 
 absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
   const bool first = roster_.members().empty() || Finished() ||
-                     (!views_.assembled() && restoration_.HandsBack(r));
+                     (!views_.assembled() && view_recovery_.CanRecoverFrom(r));
   // The request is checked before a view is taken back from it.  A view is
   // taken back before the peer's record is looked up, which that view may
   // bring.
   GOSSAMER_RETURN_IF_ERROR(registrar_.Check(r, first));
-  if (restoration_.HandsBack(r)) ForgetDecisions();
-  GOSSAMER_RETURN_IF_ERROR(restoration_.Restore(r, now));
+  if (view_recovery_.CanRecoverFrom(r)) ForgetDecisions();
+  GOSSAMER_RETURN_IF_ERROR(view_recovery_.Recover(r, now));
   const bool known =
       std::ranges::any_of(roster_.members(), [&](const MemberRecord& m) {
         return m.incarnation_id == r.incarnation_id;
       });
   if (Finished() && !known && !r.has_parameters) {
     // The run is over and a peer starts again: another fleet gathers.
-    restoration_.ForgetRun();
+    view_recovery_.ForgetRun();
     views_.Disassemble();
     ForgetDecisions();
   }
@@ -206,27 +206,27 @@ absl::Status Fleet::RegisterIncarnation(const Registration& r, PeerId id,
   member.id = id;
   // A member known from a view alone has no incarnation id: the incarnation
   // that says that it trains is that one.
-  const bool restored = known != nullptr &&
-                        member.incarnation_id == kUnknownIncarnation &&
-                        r.trains;
-  const bool died_leaving = member.standing == Standing::kLeaving && !restored;
+  const bool recovered = known != nullptr &&
+                         member.incarnation_id == kUnknownIncarnation &&
+                         r.trains;
+  const bool died_leaving = member.standing == Standing::kLeaving && !recovered;
   // Counted and judged before the new incarnation takes the record over, and
   // kept in the live part, which is reset below.
   int short_incarnations = 0;
-  if (known != nullptr && !restored && !r.trains) {
+  if (known != nullptr && !recovered && !r.trains) {
     short_incarnations = evictions_.ShortIncarnations(*known);
     evictions_.Quarantine(*known, now);
     member.standing = known->standing;
     member.removals = known->removals;
   }
-  if (!restored) {
+  if (!recovered) {
     GOSSAMER_RETURN_IF_ERROR(registrar_.Classify(r, member, now));
   }
   if (roster_.members().empty()) roster_.TakeRunOf(r);
   // A peer at another address or on another device is admitted by a view that
   // has it.
   member.in_view =
-      restored && member.address == r.address && member.device == r.device;
+      recovered && member.address == r.address && member.device == r.device;
   member.incarnation_id = r.incarnation_id;
   member.address = r.address;
   member.device = r.device;
@@ -274,7 +274,7 @@ absl::Status Fleet::CheckHeartbeat(const FleetHeartbeat& heartbeat) const {
     return Superseded(heartbeat.peer_id);
   }
   if (heartbeat.view_epoch != 0 &&
-      (!views_.assembled() || restoration_.CanHandBack(heartbeat))) {
+      (!views_.assembled() || view_recovery_.HasNewerView(heartbeat))) {
     return absl::NotFoundError(
         absl::StrCat("of the view that peer ", heartbeat.peer_id.value,
                      " trains by nothing is known here"));

@@ -29,10 +29,10 @@
 #include "topology/fleet/fleet_sizes.h"
 #include "topology/fleet/progress.h"
 #include "topology/fleet/registrar.h"
-#include "topology/fleet/restoration.h"
 #include "topology/fleet/roster.h"
 #include "topology/fleet/stop_agreement.h"
 #include "topology/fleet/suspicion.h"
+#include "topology/fleet/view_recovery.h"
 #include "topology/fleet/views.h"
 
 namespace gossamer {
@@ -141,7 +141,7 @@ class Fleet {
   Registrar registrar_;
   Admission admission_;
   Donors donors_;
-  Restoration restoration_;
+  ViewRecovery view_recovery_;
   Outlook outlook_;
   // The views that answers share, by the round to resume from: the one part
   // that differs between members.

@@ -148,15 +148,15 @@ uint64_t Views::SharedCheckpoint() const {
 
 // Generations go on beyond the view's, as they would at a later incarnation of
 // the service with that disk, whatever the clock says.
-void Views::Restore(const View& view) {
+void Views::ContinueFrom(const View& view) {
   // It may be of another store, of which members may have newer ones, and
   // nobody here knows their key.
   if (!assembled()) record_.mac_key.clear();
-  View restored = view;
-  restored.resume_round = 0;
+  View recovered = view;
+  recovered.resume_round = 0;
   record_.assembled = true;
   record_.generation = std::max(record_.generation, view.generation) + 1;
-  Take(std::move(restored));
+  Take(std::move(recovered));
 }
 
 // Some members train by that view and some by the one before, each for good,

@@ -58,9 +58,9 @@ class Views {
   void RenewFrom(uint64_t from_round);
   // The run is over; its last view stays known.
   void Disassemble() { record_.assembled = false; }
-  // Goes on from `view`, which an incarnation of the service made that this
+  // Continues from `view`, which an incarnation of the service made that this
   // one knows nothing of.
-  void Restore(const View& view);
+  void ContinueFrom(const View& view);
 
   // A view that this service's disk is too old for gives way to one of its
   // own.
