@@ -10,7 +10,7 @@
 #include "absl/strings/strip.h"
 #include "algorithms/base/status_macros.h"
 #include "algorithms/edge/saved_edge.h"
-#include "runtime/checkpoint/snapshot.h"
+#include "runtime/checkpoint/peer_state.h"
 #include "runtime/peer/compute.h"
 
 namespace gossamer {

@@ -147,7 +147,7 @@ Task<absl::Status> Joiner::ResumeByLastView() {
   co_return absl::OkStatus();
 }
 
-// The state comes from members, as the middle of theirs, and is waited for
+// The state comes from members, as the median of theirs, and is waited for
 // until a view says that it is not needed.
 Task<absl::Status> Joiner::Collect() {
   Task<absl::StatusOr<bool>> collect =
