@@ -230,20 +230,22 @@ void PeerProcess::PrepareNccl() {
 }
 
 // A centralized fleet cannot go on with one member's older state.
-absl::StatusOr<std::shared_ptr<const ToldView>> PeerProcess::FindLastView() {
+absl::StatusOr<std::shared_ptr<const ReceivedView>>
+PeerProcess::FindLastView() {
   if (IsCentralized(options_.config)) return nullptr;
   const std::string path = LastViewPath(PeerFolder(options_.run_dir, {id_}));
-  absl::StatusOr<std::shared_ptr<const ToldView>> told =
+  absl::StatusOr<std::shared_ptr<const ReceivedView>> received =
       ReadLastView(SystemFileOps(), path, options_.config.name(), PeerId{id_});
-  if (told.ok() && *told != nullptr && options_.certificates != nullptr) {
+  if (received.ok() && *received != nullptr &&
+      options_.certificates != nullptr) {
     GOSSAMER_RETURN_IF_ERROR(
-        CheckView(*options_.certificates, (*told)->message));
+        CheckView(*options_.certificates, (*received)->message));
   }
-  return told;
+  return received;
 }
 
 void PeerProcess::KeepView() {
-  if (last_view_) last_view_->Keep(registration_.client()->told());
+  if (last_view_) last_view_->Keep(registration_.client()->received());
 }
 
 TopologyClientOptions PeerProcess::ClientOptions() const {

@@ -99,7 +99,7 @@ class PeerProcess {
   absl::Status Listen();
   void PrepareNccl();
   TopologyClientOptions ClientOptions() const;
-  absl::StatusOr<std::shared_ptr<const ToldView>> FindLastView();
+  absl::StatusOr<std::shared_ptr<const ReceivedView>> FindLastView();
   void KeepView();
   absl::Status OpenFolder(const std::string& folder);
   absl::Status MakePeer();

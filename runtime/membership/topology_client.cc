@@ -85,9 +85,9 @@ void TopologyClient::Start() {
 }
 
 std::shared_ptr<const View> TopologyClient::last_view() const {
-  const bool unanswered =
-      phase_ == Phase::kRegistering && expected_ == 0 && told_->view.epoch == 0;
-  const std::shared_ptr<const ToldView>& last = options_.last_view;
+  const bool unanswered = phase_ == Phase::kRegistering && expected_ == 0 &&
+                          received_->view.epoch == 0;
+  const std::shared_ptr<const ReceivedView>& last = options_.last_view;
   if (!unanswered || last == nullptr || options_.checkpoint_rounds.empty() ||
       loop_->Now() < started_ + options_.patience) {
     return nullptr;
@@ -97,9 +97,9 @@ std::shared_ptr<const View> TopologyClient::last_view() const {
 
 void TopologyClient::GoOnByLastView() {
   if (last_view() == nullptr) return;
-  auto told = std::make_shared<ToldView>(*options_.last_view);
-  told->view.resume_round = options_.checkpoint_rounds.back();
-  told_ = by_last_view_ = std::move(told);
+  auto received = std::make_shared<ReceivedView>(*options_.last_view);
+  received->view.resume_round = options_.checkpoint_rounds.back();
+  received_ = by_last_view_ = std::move(received);
   trained_ = true;
   options_.checkpoint_rounds.clear();
   observers_.Notify();
@@ -111,7 +111,7 @@ void TopologyClient::Rejoin(bool trained) {
   ++rejoined_;
   trained_ = trained_ || trained;
   if (trained_) options_.checkpoint_rounds.clear();
-  told_ = std::make_shared<const ToldView>();
+  received_ = std::make_shared<const ReceivedView>();
   suspected_.clear();
   report_.sketch.clear();
   begun_ = acknowledged_stop_ = 0;
@@ -218,7 +218,7 @@ void TopologyClient::SendRegister() {
   }
   // The view goes along only if the request stays within the service's limit.
   const auto fits = [&] {
-    return request.ByteSizeLong() + told_->message.ByteSizeLong() +
+    return request.ByteSizeLong() + received_->message.ByteSizeLong() +
                kFieldBytes <=
            static_cast<size_t>(options_.max_request_bytes);
   };
@@ -228,7 +228,7 @@ void TopologyClient::SendRegister() {
       request.clear_configuration();
       request.clear_layout();
     }
-    if (fits()) *request.mutable_view() = told_->message;
+    if (fits()) *request.mutable_view() = received_->message;
   }
   in_flight_ = true;
   calls_->Register(std::move(request),
@@ -301,7 +301,7 @@ void TopologyClient::OnHeartbeat(const absl::Status& status,
       trained_ = true;
       options_.checkpoint_rounds.clear();
     } else {
-      told_ = std::make_shared<const ToldView>();
+      received_ = std::make_shared<const ReceivedView>();
     }
     outside_ = false;  // the next answer sets it again if it still holds
     phase_ = Phase::kRegistering;
@@ -373,17 +373,17 @@ void TopologyClient::Learn(const wire::HeartbeatResponse& response) {
 }
 
 absl::Status TopologyClient::TakeView(const wire::HeartbeatResponse& answer) {
-  GOSSAMER_ASSIGN_OR_RETURN(std::shared_ptr<const ToldView> told,
-                            options_.read_view(answer, *told_));
+  GOSSAMER_ASSIGN_OR_RETURN(std::shared_ptr<const ReceivedView> received,
+                            options_.read_view(answer, *received_));
   if (options_.check_view) {
-    GOSSAMER_RETURN_IF_ERROR(options_.check_view(told->message));
+    GOSSAMER_RETURN_IF_ERROR(options_.check_view(received->message));
   }
-  const View& view = told->view;
+  const View& view = received->view;
   // An answer that was delayed, or comes from a service with an old disk, must
   // not bring an earlier view back.
-  if (view.run_id == options_.run_id && view.NewerThan(told_->view) &&
+  if (view.run_id == options_.run_id && view.NewerThan(received_->view) &&
       (view.RankOf(options_.peer_id) || view.DepartureOf(options_.peer_id))) {
-    told_ = std::move(told);
+    received_ = std::move(received);
   }
   return absl::OkStatus();
 }

@@ -21,7 +21,7 @@
 #include "algorithms/base/ids.h"
 #include "proto/topology.pb.h"
 #include "runtime/base/event_loop.h"
-#include "runtime/membership/told_view.h"
+#include "runtime/membership/received_view.h"
 #include "topology/fleet/change_observers.h"
 #include "topology/fleet/membership.h"
 #include "topology/fleet/protocol.h"
@@ -60,9 +60,10 @@ struct TopologyClientOptions {
   bool auto_overlap = false;       // it takes the overlap that views state
   std::vector<uint64_t> checkpoint_rounds;
   int max_request_bytes = kRequestBytes;  // MaxRequestBytes of the run
-  // The view that the process before this one was told last, to go on by if the
-  // service does not answer; null: none.  Of no use without checkpoint rounds.
-  std::shared_ptr<const ToldView> last_view = nullptr;
+  // The view that the process before this one received last, to resume from if
+  // the service does not answer; null: none.  Of no use without checkpoint
+  // rounds.
+  std::shared_ptr<const ReceivedView> last_view = nullptr;
   // The time without any answer after which that may be.  Another instance of
   // the service takes over sooner.
   absl::Duration patience = absl::Seconds(10);
@@ -115,12 +116,14 @@ class TopologyClient final : public Membership {
   // once the service knows, or after `limit`.  No heartbeat follows.
   void Finish(absl::Duration limit, EventLoop::Callback done);
 
-  const View& view() const override { return told_->view; }
+  const View& view() const override { return received_->view; }
   std::shared_ptr<const View> SharedView() const override {
-    return {told_, &told_->view};
+    return {received_, &received_->view};
   }
-  // The same with what a later process needs to go on by it.
-  const std::shared_ptr<const ToldView>& told() const { return told_; }
+  // The same with its message, from which a later process may resume.
+  const std::shared_ptr<const ReceivedView>& received() const {
+    return received_;
+  }
   std::optional<uint64_t> fleet_round() const override { return fleet_round_; }
   std::optional<uint64_t> second_round() const override {
     return second_round_;
@@ -134,7 +137,7 @@ class TopologyClient final : public Membership {
   bool RenewIncarnation() override;
   std::shared_ptr<const View> last_view() const override;
   void GoOnByLastView() override;
-  bool by_last_view() const override { return by_last_view_ == told_; }
+  bool by_last_view() const override { return by_last_view_ == received_; }
   void RequestLeave() override;
   bool first_named() const override { return first_named_; }
   std::vector<Member> donors() const override { return donors_; }
@@ -209,9 +212,10 @@ class TopologyClient final : public Membership {
   bool reachable_ = true;
   absl::Duration heartbeat_ = absl::Seconds(1);
 
-  std::shared_ptr<const ToldView> told_ = std::make_shared<const ToldView>();
+  std::shared_ptr<const ReceivedView> received_ =
+      std::make_shared<const ReceivedView>();
   bool takes_changes_ = true;  // else views come whole
-  std::shared_ptr<const ToldView> by_last_view_;
+  std::shared_ptr<const ReceivedView> by_last_view_;
   std::optional<uint64_t> fleet_round_, second_round_;
   std::optional<double> fleet_busy_;
   StopState stop_;

@@ -257,7 +257,7 @@ Task<absl::Status> SimProcess::Register() {
       std::move(o), &loop_, world_.service.Connect(&loop_, &crash_));
   client_->Observe(this, [this] {
     if (nccl_ != nullptr) nccl_->Prepare(client_->view());
-    if (last_view_ != nullptr) last_view_->Keep(client_->told());
+    if (last_view_ != nullptr) last_view_->Keep(client_->received());
     waiter_.Notify();
   });
   client_->SetOnRefused([this](const absl::Status& why) {

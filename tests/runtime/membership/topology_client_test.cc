@@ -639,7 +639,7 @@ class LateCalls final : public TopologyCalls {
 class LastViewTest : public ::testing::Test {
  protected:
   void Begin(std::vector<uint64_t> checkpoints) {
-    auto last = std::make_shared<ToldView>();
+    auto last = std::make_shared<ReceivedView>();
     last->view.run_id = "run";
     last->view.generation = 7;
     last->view.epoch = 3;
