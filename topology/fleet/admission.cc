@@ -254,7 +254,7 @@ bool Admission::AdmitJoining(uint64_t from_round, std::vector<PeerId> joining,
 
 void Admission::AdmitWaiting(absl::Time now) {
   // Taken before there are members that have no round yet.
-  const uint64_t from_round = progress_.FutureRound();
+  const uint64_t from_round = rounds_.FutureRound();
   std::vector<PeerId> joining;
   for (const MemberRecord& m : roster_.members()) {
     if (m.standing == Standing::kJoining && MayBeAdmitted(m) &&

@@ -33,12 +33,12 @@ class Admission {
 
   // All of them outlive this object.
   Admission(const FleetOptions& options, Roster& roster,
-            const Progress& progress, Views& views,
+            const MemberRounds& rounds, Views& views,
             const Departures& departures, StopAgreement& stop,
             FleetSizes& sizes, FleetNotes& notes)
       : options_(options),
         roster_(roster),
-        progress_(progress),
+        rounds_(rounds),
         views_(views),
         departures_(departures),
         stop_(stop),
@@ -81,7 +81,7 @@ class Admission {
 
   const FleetOptions& options_;
   Roster& roster_;
-  const Progress& progress_;
+  const MemberRounds& rounds_;
   Views& views_;
   const Departures& departures_;
   StopAgreement& stop_;

@@ -106,16 +106,16 @@ Fleet::Fleet(FleetOptions options, FleetRecord record, absl::Time now)
       record_(std::move(record)),
       sizes_(options_, notes_),
       roster_(record_, options_.lease, now),
-      progress_(roster_, record_.view, options_.heartbeat),
+      rounds_(roster_, record_.view, options_.heartbeat),
       suspicion_(roster_, record_.view, notes_),
-      views_(options_, record_, roster_, progress_, suspicion_),
-      stop_(record_.stop, options_.lease, roster_, progress_, views_),
+      views_(options_, record_, roster_, rounds_, suspicion_),
+      stop_(record_.stop, options_.lease, roster_, rounds_, views_),
       evictions_(options_.heartbeat, roster_, views_, suspicion_, sizes_),
-      departures_(options_.heartbeat, roster_, progress_, suspicion_, views_,
+      departures_(options_.heartbeat, roster_, rounds_, suspicion_, views_,
                   sizes_, stop_),
       registrar_(options_, roster_, views_, sizes_),
-      admission_(options_, roster_, progress_, views_, departures_, stop_,
-                 sizes_, notes_),
+      admission_(options_, roster_, rounds_, views_, departures_, stop_, sizes_,
+                 notes_),
       donors_(roster_),
       view_recovery_(options_, roster_, suspicion_, views_, stop_, notes_) {}
 
@@ -317,10 +317,10 @@ void Fleet::Decide(absl::Time now) {
   if (!stop_.proposed()) views_.AdaptOverlap();
   stop_.Advance(now);
   departures_.NoteGone(now);
-  const std::vector<uint64_t> rounds = progress_.Rounds();
-  outlook_ = {.fleet_round = progress_.FleetRound(now),
+  const std::vector<uint64_t> rounds = rounds_.Rounds();
+  outlook_ = {.fleet_round = rounds_.FleetRound(now),
               .second_round = rounds.size() > 1 ? rounds[1] : 0,
-              .fleet_busy = progress_.SlowestBusy(),
+              .fleet_busy = rounds_.SlowestBusy(),
               .registered = roster_.registered()};
   for (const MemberRecord& m : roster_.members()) {
     const absl::Time heard = roster_.live(m.id).last_heard;

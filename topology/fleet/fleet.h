@@ -27,7 +27,7 @@
 #include "topology/fleet/fleet_options.h"
 #include "topology/fleet/fleet_record.h"
 #include "topology/fleet/fleet_sizes.h"
-#include "topology/fleet/progress.h"
+#include "topology/fleet/member_rounds.h"
 #include "topology/fleet/registrar.h"
 #include "topology/fleet/roster.h"
 #include "topology/fleet/stop_agreement.h"
@@ -132,7 +132,7 @@ class Fleet {
   FleetNotes notes_;
   FleetSizes sizes_;
   Roster roster_;
-  Progress progress_;
+  MemberRounds rounds_;
   Suspicion suspicion_;
   Views views_;
   StopAgreement stop_;

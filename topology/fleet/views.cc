@@ -191,7 +191,7 @@ void Views::AdaptOverlap() {
   const int chosen = overlap_.Choose(tempos, view().overlap_steps,
                                      slowest - view().from_round);
   if (chosen == view().overlap_steps) return;
-  View next = Next(progress_.FutureRound());
+  View next = Next(rounds_.FutureRound());
   next.overlap_steps = chosen;
   Take(std::move(next));
 }
