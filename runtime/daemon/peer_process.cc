@@ -259,7 +259,7 @@ TopologyClientOptions PeerProcess::ClientOptions() const {
   o.layout = game_->layout().Text();
   o.max_request_bytes =
       MaxRequestBytes(static_cast<int>(options_.config.peers()));
-  o.first_values = options_.first_values;
+  o.initial_parameters_hash = options_.initial_parameters_hash;
   o.configuration_hash = ConfigurationHash(options_.config);
   o.configuration = ConfigurationLines(options_.config);
   o.auto_overlap = options_.config.mixing().overlap_steps() == kAutoOverlap;

@@ -57,7 +57,7 @@ struct PeerProcessOptions {
   // Makes the game, of a program that has its own (game caller), and a hash of
   // the parameters with which it begins; empty: the configuration's game.
   std::function<std::unique_ptr<Game>(const DeviceQueue&)> game = nullptr;
-  uint64_t first_values = 0;
+  uint64_t initial_parameters_hash = 0;
 };
 
 class PeerProcess {

@@ -108,7 +108,8 @@ absl::StatusOr<uint64_t> CallersPeer::HashOfParameters() const {
 }
 
 absl::Status CallersPeer::Start() {
-  GOSSAMER_ASSIGN_OR_RETURN(options_.first_values, HashOfParameters());
+  GOSSAMER_ASSIGN_OR_RETURN(options_.initial_parameters_hash,
+                            HashOfParameters());
   options_.game = [this](const DeviceQueue& queue) {
     // During a step the process is there: it waits for the step.
     return caller_->MakeGame(queue, [this] {

@@ -208,7 +208,7 @@ void TopologyClient::SendRegister() {
   if (options_.layout.size() <= kMaxLayoutBytes) {
     request.set_layout(options_.layout);
   }
-  request.set_first_values(options_.first_values);
+  request.set_initial_parameters_hash(options_.initial_parameters_hash);
   request.set_configuration_hash(options_.configuration_hash);
   if (options_.configuration.size() <= kMaxConfigurationBytes) {
     request.set_configuration(options_.configuration);

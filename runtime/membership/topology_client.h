@@ -53,8 +53,9 @@ struct TopologyClientOptions {
   std::string address;      // host:port that neighbours dial
   std::string device = {};  // Member::device
   uint64_t layout_fingerprint = 0;
-  std::string layout = {};    // ParameterLayout::Text()
-  uint64_t first_values = 0;  // Registration::first_values
+  std::string layout = {};  // ParameterLayout::Text()
+  uint64_t initial_parameters_hash =
+      0;  // Registration::initial_parameters_hash
   uint64_t configuration_hash = 0;
   std::string configuration = {};  // Registration::configuration
   bool auto_overlap = false;       // it takes the overlap that views state

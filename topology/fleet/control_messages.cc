@@ -69,7 +69,7 @@ Registration RegistrationOf(const wire::RegisterRequest& request) {
   r.device = request.device();
   r.layout_fingerprint = request.layout_fingerprint();
   r.layout = request.layout();
-  r.first_values = request.first_values();
+  r.initial_parameters_hash = request.initial_parameters_hash();
   r.configuration_hash = request.configuration_hash();
   r.configuration = request.configuration();
   r.checkpoint_rounds.assign(request.checkpoint_rounds().begin(),

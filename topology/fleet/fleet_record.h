@@ -143,8 +143,8 @@ struct Registration {
   std::string address;
   std::string device = {};  // Member::device
   uint64_t layout_fingerprint = 0;
-  std::string layout = {};    // ParameterLayout::Text(); may be empty
-  uint64_t first_values = 0;  // a hash of the parameters as it begins; or 0
+  std::string layout = {};  // ParameterLayout::Text(); may be empty
+  uint64_t initial_parameters_hash = 0;  // 0: not known
   uint64_t configuration_hash = 0;
   // "key: value" a line, of all that the hash is of; may be empty.
   std::string configuration = {};

@@ -164,13 +164,14 @@ absl::Status Registrar::Check(const Registration& r, bool first) const {
   }
   // Networks that begin apart have a mean that is no network.
   if (!first && !views_.assembled() && r.checkpoint_rounds.empty() &&
-      r.first_values != 0 && roster_.first_values() != 0 &&
-      r.first_values != roster_.first_values()) {
+      r.initial_parameters_hash != 0 &&
+      roster_.initial_parameters_hash() != 0 &&
+      r.initial_parameters_hash != roster_.initial_parameters_hash()) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "the peer begins with other parameters (%016x) than the run's first "
         "peer (%016x), and all must begin with the same: seed the generator of "
         "random numbers, the same at all peers, before the networks are made",
-        r.first_values, roster_.first_values()));
+        r.initial_parameters_hash, roster_.initial_parameters_hash()));
   }
   return absl::OkStatus();
 }

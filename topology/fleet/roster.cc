@@ -91,7 +91,7 @@ void Roster::TakeRunOf(const Registration& r) {
   record_.layout_fingerprint = r.layout_fingerprint;
   layout_ = r.layout;
   configuration_ = r.configuration;
-  first_values_ = r.first_values;
+  initial_parameters_hash_ = r.initial_parameters_hash;
 }
 
 void Roster::Hear(const FleetHeartbeat& heartbeat, const MemberRecord& member,

@@ -143,17 +143,17 @@ TEST_F(FleetTest, NamesTheFirstTensorThatDiffers) {
 TEST_F(FleetTest, RefusesFoundersThatBeginApart) {
   Begin(2);
   Registration first = Peer(1, 1);
-  first.first_values = 7;
+  first.initial_parameters_hash = 7;
   ASSERT_TRUE(fleet_->Register(first, now_).ok());
   Registration r = Peer(2, 2);
-  r.first_values = 8;
+  r.initial_parameters_hash = 8;
   EXPECT_THAT(Refusal(r), HasSubstr("begins with other parameters"));
   // A checkpoint's parameters are its own, and so are those of a game that
   // does not say.
   r.checkpoint_rounds = {10};
   EXPECT_TRUE(fleet_->Register(r, now_).ok());
   r.checkpoint_rounds.clear();
-  r.first_values = 0;
+  r.initial_parameters_hash = 0;
   EXPECT_TRUE(fleet_->Register(r, now_).ok());
 }
 
