@@ -265,7 +265,7 @@ Task<bool> GossipTrainer::AwaitNeighbours(std::span<const RowEntry> row,
           awaited = std::min(awaited, parts_.loop->Now() + kAwaitedLimit);
         }
         return neighborhood_.Acquainted(row) ||
-               parts_.health->asked_in_vain() || parts_.stop->EndedBehind() ||
+               parts_.health->donation_failed() || parts_.stop->EndedBehind() ||
                parts_.loop->Now() >= awaited;
       },
       limit, [&] { return awaited; });
@@ -284,7 +284,7 @@ Task<absl::Status> GossipTrainer::Await(std::span<const RowEntry> row,
         // changes nothing itself.
         neighborhood_.UpdateOverdue(row, id, length);
         return neighborhood_.Arrived(row, id, length) ||
-               parts_.stop->EndedBehind() || parts_.health->asked_in_vain();
+               parts_.stop->EndedBehind() || parts_.health->donation_failed();
       },
       started + spec_.liveness_limit,
       [=, this] { return neighborhood_.NextDeadline(row, id, length); });

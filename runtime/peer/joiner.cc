@@ -38,9 +38,10 @@ Task<absl::Status> Joiner::Join() {
   while (!parts_.lifecycle->over()) {
     const bool news = co_await parts_.waiter->Until(
         [this, m] {
-          // Donors are of interest once: with borrowed parameters the peer only
+          // Donors are of interest once: with a restored state the peer only
           // waits to be admitted.
-          if (Answered() || (!borrowed_ && !m->donors().empty())) return true;
+          if (Answered() || (!unadmitted_state_ && !m->donors().empty()))
+            return true;
           parts_.resume->Tick();
           return parts_.resume->round().has_value();
         },
@@ -79,7 +80,7 @@ Task<absl::Status> Joiner::Join() {
     if (m->outside()) {
       // The service gave this peer up while it waited: it was frozen, or the
       // service away.
-      m->Rejoin(/*trained=*/borrowed_ || parts_.state->steps() > 0);
+      m->Rejoin(/*trained=*/unadmitted_state_ || parts_.state->steps() > 0);
       continue;
     }
     Task<absl::Status> collected = Collect();
@@ -113,11 +114,11 @@ Task<absl::Status> Joiner::TakeUp() {
   if (gone || out_of_time()) {
     // A service that has lost this peer lets it in with what members give; one
     // that out_of_time has what it restored.
-    if (out_of_time()) borrowed_ = borrowed_ || resumed->state;
+    if (out_of_time()) unadmitted_state_ = unadmitted_state_ || resumed->state;
     co_return absl::OkStatus();
   }
   // From here on the parameters are a member's own.
-  borrowed_ = false;
+  unadmitted_state_ = false;
   GOSSAMER_CO_RETURN_IF_ERROR(
       parts_.lifecycle->Apply(Lifecycle::Event::kAdmitted));
   co_return parts_.views->Adopt(resumed->edges);
@@ -158,7 +159,7 @@ Task<absl::Status> Joiner::Collect() {
   GOSSAMER_CO_RETURN_IF_ERROR(collected.status());
   if (!*collected) co_return absl::OkStatus();
   parts_.decisions->NoteMembers(parts_.state->round());
-  borrowed_ = true;
+  unadmitted_state_ = true;
   parts_.membership->SetReady();
   co_return absl::OkStatus();
 }
@@ -219,7 +220,7 @@ Task<absl::Status> Joiner::Recover() {
                       parts_.health->in_a_row(), Health::kMostInARow));
   // The checkpoint in hand waits for edges of the incarnation that ends here.
   parts_.checkpointer->Discard();
-  borrowed_ = false;
+  unadmitted_state_ = false;
   // A peer with steps that is evicted while it waits would register as trained
   // (Join), and bring the lost parameters back.
   parts_.state->set_steps(0);

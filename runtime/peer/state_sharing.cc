@@ -99,7 +99,7 @@ void StateSharing::OfferIfWanted() {
   if (!parts_.state->Sound()) {
     // A state that is not sound is worse than none.  The joiner may be the one
     // that this peer waits for, so the wait must end (health.cc).
-    parts_.health->NoDonorFound();
+    parts_.health->OnDonationFailed();
     parts_.waiter->Notify();
     return;
   }
