@@ -95,11 +95,11 @@ std::shared_ptr<const View> TopologyClient::last_view() const {
   return {last, &last->view};
 }
 
-void TopologyClient::GoOnByLastView() {
+void TopologyClient::ResumeFromLastView() {
   if (last_view() == nullptr) return;
   auto received = std::make_shared<ReceivedView>(*options_.last_view);
   received->view.resume_round = options_.checkpoint_rounds.back();
-  received_ = by_last_view_ = std::move(received);
+  received_ = resumed_view_ = std::move(received);
   trained_ = true;
   options_.checkpoint_rounds.clear();
   observers_.Notify();
@@ -115,7 +115,7 @@ void TopologyClient::Rejoin(bool trained) {
   suspected_.clear();
   report_.sketch.clear();
   begun_ = acknowledged_stop_ = 0;
-  took_up_ = false;
+  adopted_ = false;
   donors_.clear();
   joiners_.clear();
   ready_ = false;
@@ -297,7 +297,7 @@ void TopologyClient::OnHeartbeat(const absl::Status& status,
     // that trains goes on as the same incarnation.  A peer that still loads its
     // checkpoint for a view has no other parameters, so it starts over as at
     // its first registration.
-    if (took_up_) {
+    if (adopted_) {
       trained_ = true;
       options_.checkpoint_rounds.clear();
     } else {

@@ -53,9 +53,8 @@ struct TopologyClientOptions {
   std::string address;      // host:port that neighbours dial
   std::string device = {};  // Member::device
   uint64_t layout_fingerprint = 0;
-  std::string layout = {};  // ParameterLayout::Text()
-  uint64_t initial_parameters_hash =
-      0;  // Registration::initial_parameters_hash
+  std::string layout = {};               // ParameterLayout::Text()
+  uint64_t initial_parameters_hash = 0;  // as Registration's
   uint64_t configuration_hash = 0;
   std::string configuration = {};  // Registration::configuration
   bool auto_overlap = false;       // it takes the overlap that views state
@@ -137,8 +136,10 @@ class TopologyClient final : public Membership {
   void Rejoin(bool trained) override;
   bool RenewIncarnation() override;
   std::shared_ptr<const View> last_view() const override;
-  void GoOnByLastView() override;
-  bool by_last_view() const override { return by_last_view_ == received_; }
+  void ResumeFromLastView() override;
+  bool resumed_from_last_view() const override {
+    return resumed_view_ == received_;
+  }
   void RequestLeave() override;
   bool first_named() const override { return first_named_; }
   std::vector<Member> donors() const override { return donors_; }
@@ -148,8 +149,8 @@ class TopologyClient final : public Membership {
   std::optional<SurveyTask> survey() const override { return survey_; }
   void ReportMeasured(uint64_t number,
                       std::optional<LinkMeasurement> measured) override;
-  void ViewAdopted() override { took_up_ = view().epoch != 0; }
-  bool took_up() const { return took_up_; }
+  void ViewAdopted() override { adopted_ = view().epoch != 0; }
+  bool adopted() const { return adopted_; }
   void BeginRound(uint64_t round) override;
   void AcknowledgeStop(uint64_t round) override;
   void RequestStop() override;
@@ -189,7 +190,7 @@ class TopologyClient final : public Membership {
   TopologyClientOptions options_;
   uint64_t rejoined_ = 0;  // incarnations after the first one
   bool trained_ = false;
-  bool took_up_ = false;  // the peer trains by the view, or did by one before
+  bool adopted_ = false;  // the peer trains by the view, or did by one before
   // The service's generation when this peer registered.
   uint64_t registered_generation_ = 0;
   EventLoop* const loop_;
@@ -216,7 +217,7 @@ class TopologyClient final : public Membership {
   std::shared_ptr<const ReceivedView> received_ =
       std::make_shared<const ReceivedView>();
   bool takes_changes_ = true;  // else views come whole
-  std::shared_ptr<const ReceivedView> by_last_view_;
+  std::shared_ptr<const ReceivedView> resumed_view_;
   std::optional<uint64_t> fleet_round_, second_round_;
   std::optional<double> fleet_busy_;
   StopState stop_;

@@ -60,7 +60,8 @@ absl::Status GossipTrainer::OnView(bool first, const SavedEdges& saved) {
   if (!parts_.decisions->replays()) parts_.watch->Start();
   // Nobody can wait for a peer that no view has named before.
   return first && !parts_.membership->first_named()
-             ? parts_.edges->SayHello(view, parts_.membership->by_last_view())
+             ? parts_.edges->SayHello(
+                   view, parts_.membership->resumed_from_last_view())
              : absl::OkStatus();
 }
 

@@ -53,7 +53,7 @@ Task<absl::Status> Joiner::Join() {
     if (m->view().epoch != 0) {
       // A view comes before a refusal or a stop: a peer that is a member
       // follows the fleet's rounds to the stop.
-      Task<absl::Status> taken = TakeUp();
+      Task<absl::Status> taken = AdoptFirstView();
       GOSSAMER_CO_RETURN_IF_ERROR(co_await taken.result());
       if (parts_.lifecycle->state() == Lifecycle::State::kTraining) {
         co_return absl::OkStatus();
@@ -62,7 +62,7 @@ Task<absl::Status> Joiner::Join() {
     }
     GOSSAMER_CO_RETURN_IF_ERROR(m->refused());
     if (parts_.resume->round()) {
-      Task<absl::Status> gone_on = ResumeByLastView();
+      Task<absl::Status> gone_on = ResumeFromLastView();
       GOSSAMER_CO_RETURN_IF_ERROR(co_await gone_on.result());
       if (parts_.lifecycle->state() == Lifecycle::State::kTraining) {
         co_return absl::OkStatus();
@@ -91,7 +91,7 @@ Task<absl::Status> Joiner::Join() {
 
 // Begins by the view that is known, unless it is over by the time that the
 // checkpoints have been read.
-Task<absl::Status> Joiner::TakeUp() {
+Task<absl::Status> Joiner::AdoptFirstView() {
   // Kept: another view may come while the checkpoints are read.
   const std::shared_ptr<const View> shared = parts_.membership->SharedView();
   const View& view = *shared;
@@ -126,10 +126,10 @@ Task<absl::Status> Joiner::TakeUp() {
 
 // The service does not answer, and members of the last view train by it:
 // they wait for this peer, or have been going on without it.
-Task<absl::Status> Joiner::ResumeByLastView() {
+Task<absl::Status> Joiner::ResumeFromLastView() {
   const uint64_t theirs = *parts_.resume->round();
-  parts_.membership->GoOnByLastView();
-  Task<absl::Status> taken = TakeUp();
+  parts_.membership->ResumeFromLastView();
+  Task<absl::Status> taken = AdoptFirstView();
   GOSSAMER_CO_RETURN_IF_ERROR(co_await taken.result());
   if (parts_.lifecycle->state() != Lifecycle::State::kTraining) {
     co_return absl::OkStatus();

@@ -63,8 +63,8 @@ class Joiner {
   bool has_unadmitted_state() const { return unadmitted_state_; }
 
  private:
-  Task<absl::Status> TakeUp();
-  Task<absl::Status> ResumeByLastView();
+  Task<absl::Status> AdoptFirstView();
+  Task<absl::Status> ResumeFromLastView();
   Task<absl::Status> Collect();
   absl::Status BeginIncarnation();
   bool Answered() const;

@@ -445,7 +445,7 @@ void SimProcess::Check() {
       4 * (kVectorsOfAState * game_->parameters().size_bytes() + kAround)) {
     Violation(absl::StrCat("holds ", peer_->state_bytes(), " bytes of states"));
   }
-  const ViewWatch::Taken taken = view_watch_.Check(view(), client_->took_up());
+  const ViewWatch::Taken taken = view_watch_.Check(view(), client_->adopted());
   if (taken == ViewWatch::Taken::kFirst)
     checkpoint_watch_.BeginAt(view().resume_round);
   if (taken != ViewWatch::Taken::kNone) edge_watch_->ExcuseReplicas();

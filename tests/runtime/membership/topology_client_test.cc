@@ -674,16 +674,16 @@ TEST_F(LastViewTest, IsOfferedOnceTheServiceHasBeenSilentForLong) {
   Begin({30, 40});
   shared_.RunFor(absl::Seconds(9));
   EXPECT_EQ(client_->last_view(), nullptr);
-  client_->GoOnByLastView();
+  client_->ResumeFromLastView();
   EXPECT_EQ(client_->view().epoch, 0u) << "it is not time yet";
   EXPECT_EQ(notices_, 0);
   shared_.RunFor(absl::Seconds(5));
   ASSERT_NE(client_->last_view(), nullptr);
   EXPECT_GT(notices_, 0) << "whoever waits must look again";
-  client_->GoOnByLastView();
+  client_->ResumeFromLastView();
   EXPECT_EQ(client_->view().epoch, 3u);
   EXPECT_EQ(client_->view().resume_round, 40u);
-  EXPECT_TRUE(client_->by_last_view());
+  EXPECT_TRUE(client_->resumed_from_last_view());
   EXPECT_EQ(client_->last_view(), nullptr) << "once";
   // The service hears that the peer trains, and by which view.
   calls_->up = true;
@@ -714,7 +714,7 @@ TEST_F(LastViewTest, IsOfNoUseWithoutACheckpoint) {
 TEST_F(LastViewTest, EnoughExchangesToChooseTheOverlapHastenOneHeartbeat) {
   Begin({40});
   shared_.RunFor(absl::Seconds(14));
-  client_->GoOnByLastView();
+  client_->ResumeFromLastView();
   calls_->up = true;
   shared_.RunFor(absl::Seconds(5));
   const auto heartbeats_after = [this](uint64_t exchanges) {
