@@ -98,9 +98,10 @@ void PrintTable(const RunFolder& run, const std::vector<PeerCheckpoint>& all) {
     absl::PrintF(
         "%4d %9d %10s  %-16s  %s%s\n", peer, c.round,
         HumanBytes(static_cast<double>(c.bytes)),
-        c.whole.ok() ? absl::StrFormat("%016x", c.id.layout_fingerprint) : "",
+        c.integrity.ok() ? absl::StrFormat("%016x", c.id.layout_fingerprint)
+                         : "",
         aside ? "set aside, " : "",
-        c.whole.ok() ? "whole" : std::string(c.whole.message()));
+        c.integrity.ok() ? "whole" : std::string(c.integrity.message()));
   }
   const uint64_t common =
       run.NewestCommonRound(static_cast<int>(run.PeerIds().size()));
@@ -130,8 +131,8 @@ void PrintJson(const RunFolder& run, const std::vector<PeerCheckpoint>& all) {
         {{"peer", peer},
          {"round", c.round},
          {"set_aside", aside},
-         {"whole", c.whole.ok()},
-         {"problem", std::string(c.whole.message())},
+         {"whole", c.integrity.ok()},
+         {"problem", std::string(c.integrity.message())},
          {"bytes", c.bytes},
          {"layout", absl::StrFormat("%016x", c.id.layout_fingerprint)},
          {"configuration", absl::StrFormat("%016x", c.id.configuration_hash)}});
@@ -144,7 +145,7 @@ int Judge(const RunFolder& run, const std::vector<PeerCheckpoint>& all) {
   int of_the_run = 0, damaged = 0, damaged_aside = 0;
   for (const auto& [peer, c, aside] : all) {
     of_the_run += !aside;
-    (aside ? damaged_aside : damaged) += !c.whole.ok();
+    (aside ? damaged_aside : damaged) += !c.integrity.ok();
   }
   // A damaged checkpoint that was set aside harms no run, so it does not change
   // the exit code.
@@ -202,13 +203,13 @@ absl::Status Restore(const Options& options) {
   std::vector<uint64_t> peers;
   for (const auto& [peer, c, aside] : all) {
     if (!aside || c.round != round) continue;
-    GOSSAMER_RETURN_IF_ERROR(StoreOf(run, peer).CheckPutBack(round));
+    GOSSAMER_RETURN_IF_ERROR(StoreOf(run, peer).CheckRestore(round));
     peers.push_back(peer);
   }
-  // All are checked before the first is put back.  If the disk fails in
+  // All are checked before the first is restored.  If the disk fails in
   // between, the same command goes on.
   for (const uint64_t peer : peers) {
-    GOSSAMER_RETURN_IF_ERROR(StoreOf(run, peer).PutBack(round));
+    GOSSAMER_RETURN_IF_ERROR(StoreOf(run, peer).Restore(round));
   }
   return absl::OkStatus();
 }

@@ -15,7 +15,7 @@
 #include "runtime/config/compose_game.h"
 #include "runtime/config/composition_check.h"
 #include "runtime/config/run_config.h"
-#include "runtime/daemon/whole_checkpoints.h"
+#include "runtime/daemon/intact_checkpoints.h"
 #include "runtime/membership/grpc_topology_client.h"
 #include "runtime/membership/view_signature.h"
 #include "runtime/neighborhood/frame_limits.h"
@@ -286,7 +286,7 @@ TopologyClientOptions PeerProcess::ClientOptions() const {
 Task<absl::Status> PeerProcess::Register() {
   TopologyClientOptions options = ClientOptions();
   if (options_.resume && id_ != 0) {
-    absl::StatusOr<std::vector<uint64_t>> rounds = WholeCheckpoints(
+    absl::StatusOr<std::vector<uint64_t>> rounds = IntactCheckpoints(
         PeerFolder(options_.run_dir, {id_}),
         [this](const std::string& line) { reports_.Log(line); });
     GOSSAMER_CO_RETURN_IF_ERROR(rounds.status());

@@ -14,7 +14,7 @@ namespace {
 // A peer that has died so often in a row may be evicted before its lease ends.
 constexpr int kShortProcesses = 3;
 
-bool OfTheFleet(Standing standing) {
+bool IsMemberOrLeaving(Standing standing) {
   return standing == Standing::kMember || standing == Standing::kLeaving;
 }
 
@@ -69,7 +69,7 @@ void MemberWatch::Heard(const wire::HeartbeatRequest& request, absl::Time now) {
   const auto known = known_.find({request.peer_id()});
   process.trained |= known != known_.end() && known->second.in_view &&
                      known->second.incarnation_id == process.incarnation_id &&
-                     OfTheFleet(known->second.standing) &&
+                     IsMemberOrLeaving(known->second.standing) &&
                      request.round_begun() >= view_.from_round;
   process.suspects = {request.suspected().begin(), request.suspected().end()};
   // A peer with a view trains, whatever this service knows of it.
@@ -83,7 +83,7 @@ std::string MemberWatch::Changed(const FleetRecord& record, absl::Time now) {
     const auto before = known_.find(m.id);
     under_way += before != known_.end() && before->second.in_view &&
                  before->second.incarnation_id == m.incarnation_id &&
-                 m.in_view && OfTheFleet(m.standing);
+                 m.in_view && IsMemberOrLeaving(m.standing);
   }
   std::string wrong;
   bool begins = false;
@@ -155,7 +155,7 @@ bool MemberWatch::Suspected(PeerId id, const View& view, absl::Time now) const {
   for (const PeerId neighbor : neighbors) {
     const auto known = known_.find(neighbor);
     if (known == known_.end() || !known->second.in_view ||
-        !OfTheFleet(known->second.standing) ||
+        !IsMemberOrLeaving(known->second.standing) ||
         !HeardWithinLease(neighbor, now)) {
       continue;
     }

@@ -94,8 +94,8 @@ ControlPlane::Progress ControlPlane::Tick() {
                     .lost = fleet_->Lost(now),
                     .unfinished = 0};
   for (const MemberRecord& m : fleet_->record().members) {
-    progress.unfinished += OfTheFleet(m) && !m.finished;
-    progress.some_finished |= OfTheFleet(m) && m.finished;
+    progress.unfinished += IsMemberOrLeaving(m) && !m.finished;
+    progress.some_finished |= IsMemberOrLeaving(m) && m.finished;
   }
   return progress;
 }

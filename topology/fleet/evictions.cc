@@ -42,7 +42,7 @@ std::vector<PeerId> Evictions::Silent(absl::Time now) {
       m.standing = Standing::kEvicted;
       roster_.Changed();
     }
-    if (!OfTheFleet(m) || m.finished) continue;
+    if (!IsMemberOrLeaving(m) || m.finished) continue;
     // Two signs, since either alone is wrong too often: a peer that only the
     // service does not hear still trains, and a slow one that its neighbours do
     // not hear still calls.
@@ -56,7 +56,7 @@ std::vector<PeerId> Evictions::Silent(absl::Time now) {
 // notice the silence of the rest anew.
 bool Evictions::MoreAreSilent(absl::Time now) const {
   return std::ranges::any_of(roster_.members(), [&](const MemberRecord& m) {
-    return OfTheFleet(m) && !m.finished && !roster_.Lost(m, now) &&
+    return IsMemberOrLeaving(m) && !m.finished && !roster_.Lost(m, now) &&
            now - roster_.live(m.id).last_heard > kMissed * heartbeat_ &&
            suspicion_.Confirmed(m.id, now);
   });
@@ -115,7 +115,7 @@ void Evictions::Evict(PeerId id, const std::string& why, absl::Time now) {
     m->standing = Standing::kEvicted;
     roster_.Changed();
   }
-  if (!OfTheFleet(*m)) return;
+  if (!IsMemberOrLeaving(*m)) return;
   if (!views_.assembled()) {
     // The first view waits for another peer.
     roster_.Erase(id);

@@ -289,8 +289,8 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
   // Taken before the last heartbeat of a leaver makes it one that has left.  A
   // peer that trains may stand at a stop that an older disk has forgotten, and
   // that others have ended at.
-  const bool steers =
-      OfTheFleet(member) && (member.in_view || heartbeat.view_epoch != 0);
+  const bool steers = IsMemberOrLeaving(member) &&
+                      (member.in_view || heartbeat.view_epoch != 0);
   // The heartbeat is learnt first and the answer is made last, so that the
   // answer shows every decision that the heartbeat has caused.
   Learn(heartbeat, member, now);
@@ -357,7 +357,7 @@ FleetAnswer Fleet::Answer(const FleetHeartbeat& heartbeat, absl::Time now) {
   answer.fleet_busy = outlook_.fleet_busy;
   answer.registered = outlook_.registered;
   const MemberRecord& member = *roster_.Find(heartbeat.peer_id);
-  if (!OfTheFleet(member)) {
+  if (!IsMemberOrLeaving(member)) {
     AnswerOutside(member, now, answer);
     return answer;
   }
@@ -443,7 +443,7 @@ FleetSnapshot Fleet::Snapshot(absl::Time now) const {
          .standing = m.standing,
          .suspected_by = suspicion_.Suspecters(m.id, now),
          .removals = m.removals});
-    if (!OfTheFleet(m)) continue;
+    if (!IsMemberOrLeaving(m)) continue;
     ++members;
     for (const auto& [round, sketch] : live.sketches) ++rounds[round];
   }
@@ -453,7 +453,7 @@ FleetSnapshot Fleet::Snapshot(absl::Time now) const {
     if (sketched < members) continue;
     std::vector<std::vector<double>> sketches;
     for (const MemberRecord& m : roster_.members()) {
-      if (!OfTheFleet(m)) continue;
+      if (!IsMemberOrLeaving(m)) continue;
       for (const auto& [of, sketch] : roster_.live(m.id).sketches) {
         if (of == round) sketches.push_back(sketch);
       }

@@ -54,8 +54,8 @@ struct MemberRecord {
   friend bool operator==(const MemberRecord&, const MemberRecord&) = default;
 };
 
-// A member, also one that leaves.
-inline bool OfTheFleet(const MemberRecord& m) {
+// A member, or one that leaves: both train by the present view.
+inline bool IsMemberOrLeaving(const MemberRecord& m) {
   return m.standing == Standing::kMember || m.standing == Standing::kLeaving;
 }
 // The member of `members`, which are in the order of their ids; nullptr: none.
@@ -66,7 +66,7 @@ auto* FindMember(Members& members, PeerId id) {
 }
 // `in_view` may still be true of a peer that has left.
 inline bool InTheView(const MemberRecord& m) {
-  return m.in_view && OfTheFleet(m);
+  return m.in_view && IsMemberOrLeaving(m);
 }
 
 // The part of a member that is not saved: what this incarnation of the service

@@ -34,7 +34,7 @@ uint64_t MemberRounds::MostOf(const MemberRecord& m, absl::Time now) const {
   bool alone = true;
   uint64_t others = 0;
   for (const MemberRecord& o : roster_.members()) {
-    if (!OfTheFleet(o) || o.id == m.id) continue;
+    if (!IsMemberOrLeaving(o) || o.id == m.id) continue;
     others = std::max(others, RoundOf(o));
     const bool trains = (o.in_view || roster_.live(o.id).trains) && !o.finished;
     if (!trains || roster_.Lost(o, now)) continue;
@@ -49,7 +49,7 @@ std::vector<uint64_t> MemberRounds::Rounds() const {
   const MemberRecord* furthest = nullptr;
   absl::Time newest = absl::InfinitePast();
   for (const MemberRecord& m : roster_.members()) {
-    if (!OfTheFleet(m)) continue;
+    if (!IsMemberOrLeaving(m)) continue;
     rounds.push_back(RoundOf(m));
     newest = std::max(newest, roster_.live(m.id).last_heard);
     if (furthest == nullptr || RoundOf(m) > RoundOf(*furthest)) furthest = &m;
@@ -75,7 +75,7 @@ uint64_t MemberRounds::FleetRound(absl::Time now) const {
   int members = 0;
   std::vector<uint64_t> rounds;
   for (const MemberRecord& m : roster_.members()) {
-    if (!OfTheFleet(m)) continue;
+    if (!IsMemberOrLeaving(m)) continue;
     ++members;
     if (roster_.HasLease(m, now)) rounds.push_back(RoundOf(m));
   }
@@ -88,7 +88,7 @@ uint64_t MemberRounds::FutureRound() const {
   std::vector<double> speeds;
   for (const MemberRecord& m : roster_.members()) {
     const double s = roster_.live(m.id).report.rounds_per_second;
-    if (OfTheFleet(m) && std::isfinite(s)) speeds.push_back(s);
+    if (IsMemberOrLeaving(m) && std::isfinite(s)) speeds.push_back(s);
   }
   double speed = 0;
   if (!speeds.empty()) {
@@ -113,7 +113,8 @@ double MemberRounds::SlowestBusy() const {
   double slowest = 0;
   for (const MemberRecord& m : roster_.members()) {
     const double busy = roster_.live(m.id).report.tempo.busy_seconds;
-    if (OfTheFleet(m) && std::isfinite(busy)) slowest = std::max(slowest, busy);
+    if (IsMemberOrLeaving(m) && std::isfinite(busy))
+      slowest = std::max(slowest, busy);
   }
   return slowest;
 }

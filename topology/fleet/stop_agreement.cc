@@ -36,7 +36,7 @@ void StopAgreement::Advance(absl::Time now) {
   absl::Time agreed = absl::InfinitePast(), lost = absl::InfinitePast();
   const uint64_t furthest = rounds_.MaxRound();
   for (const MemberRecord& m : roster_.members()) {
-    if (m.finished || !OfTheFleet(m)) continue;
+    if (m.finished || !IsMemberOrLeaving(m)) continue;
     // A member that waits for parameters has no round to stop at, and those
     // that could give them may wait for the stop.
     if (!m.in_view && m.needs_parameters) continue;

@@ -104,7 +104,7 @@ absl::Status ViewRecovery::CheckView(const Registration& r) const {
 // incarnation of the service that this disk does not remember.
 void ViewRecovery::EvictOutsiders(const View& view) {
   for (MemberRecord& m : roster_.members()) {
-    if (Holds(view, m.id) || !OfTheFleet(m)) continue;
+    if (Holds(view, m.id) || !IsMemberOrLeaving(m)) continue;
     m.standing = Standing::kEvicted;
     m.in_view = false;
   }

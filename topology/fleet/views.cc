@@ -165,7 +165,7 @@ void Views::ContinueFrom(const View& view) {
 // it is replaced when it is known where all members are.
 void Views::ReplaceForgotten(const View& known, const MemberRecord& member,
                              absl::Time now) {
-  if (!assembled() || !OfTheFleet(member) || member.finished ||
+  if (!assembled() || !IsMemberOrLeaving(member) || member.finished ||
       known.generation >= record_.generation || !known.NewerThan(view()) ||
       !roster_.HeardAll(now)) {
     return;
@@ -178,7 +178,7 @@ void Views::AdaptOverlap() {
   std::vector<Tempo> tempos;
   uint64_t slowest = std::numeric_limits<uint64_t>::max();
   for (const MemberRecord& m : roster_.members()) {
-    if (m.finished || !OfTheFleet(m)) continue;
+    if (m.finished || !IsMemberOrLeaving(m)) continue;
     const PeerReport& report = roster_.live(m.id).report;
     const uint64_t made =
         report.round - std::min(report.round, view().from_round);
