@@ -70,13 +70,10 @@ class PeerProcess {
   // what may follow then, and no destructor.
   absl::Status Run();
   bool cut_short() const { return cut_short_; }
-  // The peer as its game sees it; asked during a step.
-  struct Standing {
-    uint64_t id = 0;
-    uint64_t round = 0;
-    int members = 0;
-  };
-  Standing standing() const { return {id_, peer_->round(), peer_->members()}; }
+  // The peer as its game sees it; called during a step.
+  uint64_t id() const { return id_; }
+  uint64_t round() const { return peer_->round(); }
+  int members() const { return peer_->members(); }
   // Asks the fleet to stop at an agreed round.  Any thread.
   void RequestStop();
   // Leaves the fleet in good order if `leave_within` is enough, else as it is

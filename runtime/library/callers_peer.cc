@@ -113,8 +113,8 @@ absl::Status CallersPeer::Start() {
   options_.game = [this](const DeviceQueue& queue) {
     // During a step the process is there: it waits for the step.
     return caller_->MakeGame(queue, [this] {
-      const PeerProcess::Standing at = process_->standing();
-      return CallerProgress{at.id, at.round, at.members};
+      return CallerProgress{process_->id(), process_->round(),
+                            process_->members()};
     });
   };
   MutexLock lock(&mu_);
