@@ -88,7 +88,7 @@ bool Admission::MayBeAdmitted(const MemberRecord& m) const {
 // whether the fleet lives.  It does if a member in the view, by the record or
 // by what it says, has been heard since; it does not if every member has a new
 // incarnation: then all begin together, from the checkpoint that they share.
-void Admission::Settle(absl::Time now) {
+void Admission::AdmitPending(absl::Time now) {
   if (!views_.assembled() &&
       (roster_.registered() < options_.expected || AwaitsView(now))) {
     return;

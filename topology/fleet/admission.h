@@ -47,7 +47,7 @@ class Admission {
         joining_(options.heartbeat) {}
 
   // Admits registered incarnations to a view as soon as it is known how.
-  void Settle(absl::Time now);
+  void AdmitPending(absl::Time now);
   // The peers to admit: those that wait to join and have a lease, as many as
   // the fleet can have, by id.
   std::vector<PeerId> Joining(absl::Time now);
