@@ -155,22 +155,22 @@ int Judge(const RunFolder& run, const std::vector<PeerCheckpoint>& all) {
               << damaged_aside << " not whole\n";
   }
   if (of_the_run == 0) {
-    return Complain("checkpoint",
-                    absl::NotFoundError(absl::StrCat(
-                        run.path(),
-                        " has no checkpoint; let the run finish, "
-                        "or stop it with Ctrl-C, which saves one")));
+    return PrintError("checkpoint",
+                      absl::NotFoundError(absl::StrCat(
+                          run.path(),
+                          " has no checkpoint; let the run finish, "
+                          "or stop it with Ctrl-C, which saves one")));
   }
   if (damaged == 0) return kOk;
-  return Complain("checkpoint", absl::DataLossError(absl::StrCat(
-                                    damaged, " of ", of_the_run,
-                                    " checkpoints are not whole")));
+  return PrintError("checkpoint", absl::DataLossError(absl::StrCat(
+                                      damaged, " of ", of_the_run,
+                                      " checkpoints are not whole")));
 }
 
 int RunList(const Options& options, bool verify) {
   const RunFolder run(options.run);
   const auto all = ListAll(run);
-  if (!all.ok()) return Complain("checkpoint", all.status());
+  if (!all.ok()) return PrintError("checkpoint", all.status());
   options.json ? PrintJson(run, *all) : PrintTable(run, *all);
   return verify ? Judge(run, *all) : kOk;
 }
@@ -216,7 +216,7 @@ absl::Status Restore(const Options& options) {
 
 int RunRestore(const Options& options) {
   const absl::Status status = Restore(options);
-  if (!status.ok()) return Complain("checkpoint", status);
+  if (!status.ok()) return PrintError("checkpoint", status);
   // The list is shown afterwards, since what matters is what --resume will
   // find.
   return RunList(options, /*verify=*/false);
@@ -225,10 +225,10 @@ int RunRestore(const Options& options) {
 int RunExport(const Options& options) {
   RunConfig config;
   auto argv = ModelsCommand("export", options.choice, config);
-  if (!argv.ok()) return Complain("checkpoint", argv.status());
+  if (!argv.ok()) return PrintError("checkpoint", argv.status());
   argv->insert(argv->end(), {"--out", options.out});
   const absl::StatusOr<int> code = RunToEnd(*argv);
-  if (!code.ok()) return Complain("checkpoint", code.status());
+  if (!code.ok()) return PrintError("checkpoint", code.status());
   return *code == 0 ? kOk : kFailed;
 }
 

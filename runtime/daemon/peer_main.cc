@@ -94,7 +94,7 @@ void HandleSignals(std::shared_ptr<Running> running, sigset_t signals) {
       running->Ask(&PeerProcess::RequestLeave);
       signal = next();
       if (signal == SIGTERM) {
-        running->Ask(&PeerProcess::HastenLeave);
+        running->Ask(&PeerProcess::LeaveNow);
         signal = next();
       }
     } else {

@@ -121,7 +121,7 @@ void PeerProcess::RequestLeave() {
   });
 }
 
-void PeerProcess::HastenLeave() {
+void PeerProcess::LeaveNow() {
   loop_.Post([this] { LeaveBy(loop_.Now()); });
 }
 

@@ -81,7 +81,7 @@ class PeerProcess {
   // leave.  Any thread.
   void RequestLeave();
   // Leaves as it is now.  Any thread.
-  void HastenLeave();
+  void LeaveNow();
 
  private:
   Task<absl::Status> Main();

@@ -65,7 +65,7 @@ std::string Short(const std::string& line) {
 
 // The refusal of a peer whose configuration does not fit.  A peer that trains
 // goes on without this service, which may be the one that is wrong.
-absl::Status Misfit(const Registration& r, const std::string& why) {
+absl::Status Mismatch(const Registration& r, const std::string& why) {
   return r.trains ? absl::UnavailableError(why)
                   : absl::FailedPreconditionError(why);
 }
@@ -121,7 +121,7 @@ absl::Status Registrar::Check(const Registration& r, bool first) const {
                                   ", the run ", Short(d->others));
       }
     }
-    return Misfit(
+    return Mismatch(
         r, absl::StrFormat(
                "the peer's configuration %016x is not the run's %016x%s; start "
                "all peers from the same configuration file",
@@ -133,16 +133,16 @@ absl::Status Registrar::Check(const Registration& r, bool first) const {
     constexpr absl::string_view kStart =
         "start the service with the run's --config";
     if (r.configuration.empty() && !r.trains) {
-      return Misfit(r,
-                    absl::StrCat("the peer's configuration is too long to be "
-                                 "sent, or of an older release, and this "
-                                 "service decides by its own: ",
-                                 kStart));
+      return Mismatch(r,
+                      absl::StrCat("the peer's configuration is too long to be "
+                                   "sent, or of an older release, and this "
+                                   "service decides by its own: ",
+                                   kStart));
     }
     const auto d = FirstDifference(r.configuration, options_.configuration,
                                    options_.decides);
     if (!r.configuration.empty() && d) {
-      return Misfit(
+      return Mismatch(
           r, absl::StrCat(
                  "the peer has ", Short(d->own),
                  ", and this service, which decides it, ", Short(d->others),
