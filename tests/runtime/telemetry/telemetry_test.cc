@@ -22,11 +22,11 @@
 #include "runtime/telemetry/elapsed.h"
 #include "runtime/telemetry/jsonl_sink.h"
 #include "runtime/telemetry/line_style.h"
+#include "runtime/telemetry/logging_sink.h"
 #include "runtime/telemetry/metrics_log.h"
 #include "runtime/telemetry/progress.h"
 #include "runtime/telemetry/run_panels.h"
 #include "runtime/telemetry/summary.h"
-#include "runtime/telemetry/telling_sink.h"
 #include "tests/testing/temporary_folder.h"
 #include "topology/fleet/event_kind.h"
 #include "topology/fleet/service_event.h"
@@ -782,14 +782,14 @@ TEST(Curves, OddDataDoNotBreakThePicture) {
   EXPECT_FALSE(DrawCurves(panels, "odd", "/nowhere/at/all.png").ok());
 }
 
-TEST(TellingSink, TellsOncePerMinuteOfEventsThatAskForAnAction) {
+TEST(LoggingSink, LogsOncePerMinuteEventsThatAskForAnAction) {
   struct Counter : MetricsSink {
     void OnRound(const RoundMetrics&) override {}
     void OnEvent(const Event&) override { ++events; }
     int events = 0;
   } counter;
   std::vector<std::string> told;
-  TellingSink sink(&counter,
+  LoggingSink sink(&counter,
                    [&](const std::string& line) { told.push_back(line); });
   const absl::Time now = absl::UnixEpoch();
   const auto report = [&](EventKind kind, absl::Duration after) {
