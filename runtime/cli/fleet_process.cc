@@ -184,8 +184,9 @@ std::optional<int> SignalWaiter::Wait(absl::Duration timeout) {
   if (signal < 0) return std::nullopt;
   // SIGCHLD may repeat as often as it likes; only requests to end have
   // duplicates.
-  if (signal != SIGCHLD && deduplicator_.IsDuplicate(signal, SteadyNow()))
+  if (signal != SIGCHLD && deduplicator_.IsDuplicate(signal, SteadyNow())) {
     return std::nullopt;
+  }
   return signal;
 }
 
