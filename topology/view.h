@@ -60,9 +60,9 @@ struct View {
   double gamma = 1;
   int overlap_steps = 0;  // h, at most kMaxOverlap
   uint64_t configuration_hash = 0;
-  // Checkpoint that the peer which gets this view starts from, if it has not
-  // trained yet; 0: none, it starts anew.  All members' the same when a fleet
-  // begins; its own newest for a peer that returns to a fleet under way.
+  // The checkpoint round from which the receiving peer starts, if it has not
+  // trained yet; 0: initial parameters.  The same for all members when a fleet
+  // begins; for a peer that returns to a running fleet, its own newest.
   uint64_t resume_round = 0;
 
   std::optional<int> RankOf(PeerId id) const {

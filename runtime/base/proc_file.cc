@@ -11,15 +11,15 @@
 
 namespace gossamer {
 
-std::string NetworkSetting(const std::string& name) {
+std::string ReadNetSysctl(const std::string& name) {
   std::ifstream file("/proc/sys/net/" + name);
   std::string line;
   std::getline(file, line);
   return line;
 }
 
-int64_t LargestOfNetworkSetting(const std::string& name) {
-  const std::string text = NetworkSetting(name);
+int64_t LargestOfNetSysctl(const std::string& name) {
+  const std::string text = ReadNetSysctl(name);
   const std::vector<absl::string_view> values =
       absl::StrSplit(text, absl::ByAnyChar(" \t"), absl::SkipEmpty());
   int64_t largest = 0;

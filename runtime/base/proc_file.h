@@ -13,10 +13,10 @@ namespace gossamer {
 
 // Returns the line of a setting below /proc/sys/net, such as "ipv4/tcp_rmem";
 // "" if the kernel has no such setting.
-std::string NetworkSetting(const std::string& name);
+std::string ReadNetSysctl(const std::string& name);
 // Returns the last of the numbers of such a setting, which is the largest of
 // "4096 131072 6291456"; 0 if it has none.
-int64_t LargestOfNetworkSetting(const std::string& name);
+int64_t LargestOfNetSysctl(const std::string& name);
 
 // Returns the first value of `key` in a file of "key : value" lines, such as
 // /proc/cpuinfo; "" if the file or the key is missing.

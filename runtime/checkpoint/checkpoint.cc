@@ -13,16 +13,17 @@ namespace {
 
 class Taker : public StateVisitor {
  public:
-  Taker(Checkpoint& out, LateFloats late) : out_(out), late_(late) {}
+  Taker(Checkpoint& out, DeferredFloats deferred)
+      : out_(out), deferred_(deferred) {}
   bool loads() const override { return false; }
   void Floats(std::string_view name, std::span<float> values) override {
     if (!Take(name)) return;
     std::vector<float>& to = out_.floats[std::string(name)];
-    if (late_.copy == nullptr || name.find(late_.prefix) != 0) {
+    if (deferred_.copy == nullptr || name.find(deferred_.prefix) != 0) {
       to.assign(values.begin(), values.end());
     } else {
       to.resize(values.size());
-      late_.copy->Add(values, to.data());
+      deferred_.copy->Add(values, to.data());
     }
   }
   void Counter(std::string_view name, uint64_t& value) override {
@@ -63,7 +64,7 @@ class Taker : public StateVisitor {
   }
 
   Checkpoint& out_;
-  const LateFloats late_;
+  const DeferredFloats deferred_;
   std::set<std::string> names_;
   absl::Status status_;
 };
@@ -145,9 +146,9 @@ SafetensorsView ViewOf(const Checkpoint& checkpoint) {
 
 absl::StatusOr<Checkpoint> TakeCheckpoint(
     CheckpointId id, absl::FunctionRef<void(StateVisitor&)> visit,
-    Checkpoint spare, LateFloats late) {
+    Checkpoint spare, DeferredFloats deferred) {
   spare.id = std::move(id);
-  Taker taker(spare, late);
+  Taker taker(spare, deferred);
   visit(taker);
   GOSSAMER_RETURN_IF_ERROR(taker.Finish());
   return spare;

@@ -17,7 +17,7 @@
 #include "absl/status/status.h"
 #include "algorithms/base/state.h"
 #include "runtime/base/safetensors.h"
-#include "runtime/checkpoint/late_copy.h"
+#include "runtime/checkpoint/deferred_copy.h"
 
 namespace gossamer {
 
@@ -45,19 +45,20 @@ struct Checkpoint {
 // Returns a view of the floats and bytes, which the checkpoint owns.
 SafetensorsView ViewOf(const Checkpoint& checkpoint);
 
-// Floats of a checkpoint that `copy` brings later: those whose names begin so.
-struct LateFloats {
+// Floats of a checkpoint that `copy` copies later: those whose names begin with
+// `prefix`.
+struct DeferredFloats {
   std::string_view prefix;
-  LateCopy* copy = nullptr;  // null: none
+  DeferredCopy* copy = nullptr;  // null: none
 };
 
 // Copies all state that `visit` shows, into the memory of `spare` as far as
-// that fits: pages that are new cost as much as the copy.  The late floats are
-// whole behind LateCopy::Finish().  Returns kInvalidArgument for a name that is
-// shown twice, empty, or not printable ASCII.
+// that fits: pages that are new cost as much as the copy.  The deferred floats
+// are whole behind DeferredCopy::Finish().  Returns kInvalidArgument for a name
+// that is shown twice, empty, or not printable ASCII.
 absl::StatusOr<Checkpoint> TakeCheckpoint(
     CheckpointId id, absl::FunctionRef<void(StateVisitor&)> visit,
-    Checkpoint spare = {}, LateFloats late = {});
+    Checkpoint spare = {}, DeferredFloats deferred = {});
 
 // Overwrites all state that `visit` shows.  kDataLoss names the first state
 // that is missing, of another size, or in the checkpoint but not asked for.

@@ -265,7 +265,7 @@ absl::StatusOr<std::vector<StoredCheckpoint>> CheckpointStore::List(
     if (!manifest.ok() && !files_.Exists(Stored(round, which))) continue;
     StoredCheckpoint& stored = all.emplace_back();
     stored.round = round;
-    stored.whole = manifest.status();
+    stored.integrity = manifest.status();
     if (manifest.ok()) {
       // By the manifest: the file itself may be gone by now.
       stored.bytes = manifest->files(0).size();
@@ -359,7 +359,7 @@ absl::Status CheckpointStore::KeepDamaged(
   bool renamed = false;
   for (const StoredCheckpoint& stored : found) {
     const std::string kept = absl::StrCat(folder_, "/", kDamaged, stored.round);
-    if (!absl::IsDataLoss(stored.whole) || files_.Exists(kept)) continue;
+    if (!absl::IsDataLoss(stored.integrity) || files_.Exists(kept)) continue;
     GOSSAMER_RETURN_IF_ERROR(files_.Rename(Stored(stored.round), kept));
     renamed = true;
   }
@@ -407,7 +407,7 @@ absl::StatusOr<uint64_t> CheckpointStore::SetAsideAfter(uint64_t round) {
   return newest;
 }
 
-absl::Status CheckpointStore::CheckPutBack(uint64_t round) const {
+absl::Status CheckpointStore::CheckRestore(uint64_t round) const {
   GOSSAMER_ASSIGN_OR_RETURN(const std::vector<uint64_t> rounds, Folders());
   // A peer goes on from its newest checkpoint, and later ones would be set
   // aside when it is reached.
@@ -422,8 +422,8 @@ absl::Status CheckpointStore::CheckPutBack(uint64_t round) const {
   return Verify(round, Which::kSetAside).status();
 }
 
-absl::Status CheckpointStore::PutBack(uint64_t round) {
-  GOSSAMER_RETURN_IF_ERROR(CheckPutBack(round));
+absl::Status CheckpointStore::Restore(uint64_t round) {
+  GOSSAMER_RETURN_IF_ERROR(CheckRestore(round));
   GOSSAMER_RETURN_IF_ERROR(files_.Rename(PathAside(round), PathOf(round)));
   return files_.SyncFolder(folder_);
 }

@@ -29,9 +29,9 @@ namespace gossamer {
 // One checkpoint as it is found on the disk.
 struct StoredCheckpoint {
   uint64_t round = 0;
-  absl::Status whole;  // OK, or its damage
-  uint64_t bytes = 0;  // of its state; 0 if unknown
-  CheckpointId id;     // set if it is whole
+  absl::Status integrity;  // OK, or its damage
+  uint64_t bytes = 0;      // of its state; 0 if unknown
+  CheckpointId id;         // set if integrity is OK
 };
 
 // Used by one thread at a time; Save may run on another thread than the loop.
@@ -88,9 +88,9 @@ class CheckpointStore {
   // newest as before.  On an error it is under one of the two names, whole.
   // Returns kFailedPrecondition, with what to do, if one of that round or a
   // later one exists; kNotFound and kDataLoss as Load.
-  absl::Status PutBack(uint64_t round);
-  // Returns the error that PutBack would return.
-  absl::Status CheckPutBack(uint64_t round) const;
+  absl::Status Restore(uint64_t round);
+  // Returns the error that Restore would return.
+  absl::Status CheckRestore(uint64_t round) const;
 
  private:
   // The kind of a round's checkpoint: the one that peers go on from, or the one

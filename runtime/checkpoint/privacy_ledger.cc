@@ -23,12 +23,12 @@ absl::StatusOr<std::unique_ptr<PrivacyLedger>> PrivacyLedger::Open(
   // that too little is spent.  Only damage before the last entry is harmless: a
   // removal may leave it.
   const StoredCheckpoint& last = list.back();
-  if (!last.whole.ok()) {
+  if (!last.integrity.ok()) {
     return absl::DataLossError(absl::StrCat(
         folder,
         " is damaged, so nobody knows what is spent of the privacy "
         "budget (",
-        last.whole.message(),
+        last.integrity.message(),
         "). Bring it back from a copy of this very moment; without one all of "
         "the budget must count as spent"));
   }

@@ -15,9 +15,9 @@ namespace {
 
 // Heads, all numbers little-endian:
 //   ask    u8 0
-//   offer  u8 1, u64 snapshot, u64 bytes, 32 of SHA-256
-//   get    u8 2, u64 snapshot, u32 chunk
-//   chunk  u8 3, u64 snapshot, u32 chunk, u32 crc; the body is the chunk
+//   offer  u8 1, u64 number, u64 bytes, 32 of SHA-256
+//   get    u8 2, u64 number, u32 chunk
+//   chunk  u8 3, u64 number, u32 chunk, u32 crc; the body is the chunk
 enum class Kind : uint8_t { kAsk = 0, kOffer = 1, kGet = 2, kChunk = 3 };
 constexpr size_t kHashBytes = 32;
 constexpr size_t kAskBytes = 1, kOfferBytes = 17 + kHashBytes;
@@ -44,10 +44,10 @@ constexpr double kLeastBytesPerSecond = 256 << 10;
 // A donor that keeps forgetting what it has offered would hold the joiner up
 // for ever.
 constexpr int kMostOffers = 4;
-// The time after which a snapshot that nobody reads from, and a member that
+// The time after which a frozen state that nobody reads from, and a member that
 // gives no chunk, are given up.
 constexpr absl::Duration kForget = absl::Seconds(30);
-// The longest time for which a snapshot is read: the fleet has moved on by
+// The longest time for which a frozen state is read: the fleet has moved on by
 // then.
 constexpr absl::Duration kTooOld = absl::Minutes(10);
 // The part of the whole limit within which a large state has to come: other
@@ -87,58 +87,58 @@ void StateDonor::OnFrame(PeerId peer, const Frame& frame, absl::Time now) {
   const std::span<const std::byte> head = frame.head.bytes();
   if (Is(head, Kind::kAsk, kAskBytes)) {
     asking_.insert(peer);
-    if (snapshot_) Report(peer);
+    if (frozen_) Report(peer);
     return;
   }
-  if (!Is(head, Kind::kGet, kGetBytes) || !snapshot_ ||
-      Get<uint64_t>(head, 1) != snapshot_->number) {
+  if (!Is(head, Kind::kGet, kGetBytes) || !frozen_ ||
+      Get<uint64_t>(head, 1) != frozen_->number) {
     return;
   }
   const auto chunk = Get<uint32_t>(head, 9);
-  const std::span<const std::byte> all = snapshot_->bytes.bytes();
+  const std::span<const std::byte> all = frozen_->bytes.bytes();
   if (chunk >= ChunksOf(all.size())) return;
-  // Reading keeps the snapshot (Tick).
-  snapshot_->used = now;
+  // Reading keeps the state (Tick).
+  frozen_->used = now;
   const size_t at = chunk * kStateChunkBytes;
   const std::span<const std::byte> bytes =
       all.subspan(at, std::min(kStateChunkBytes, all.size() - at));
   std::vector<std::byte> answer = Head(Kind::kChunk, kChunkBytes);
-  Put(std::span(answer), 1, snapshot_->number);
+  Put(std::span(answer), 1, frozen_->number);
   Put(std::span(answer), 9, chunk);
   Put(std::span(answer), 13, Crc32c(bytes));
-  // The chunk refers to the snapshot, which lives as long as a chunk is under
-  // way.
-  send_(peer,
-        FrameOf(
-            std::move(answer),
-            Payload(bytes, std::make_shared<const Payload>(snapshot_->bytes))));
+  // The chunk refers to the frozen state, which lives as long as a chunk is
+  // under way.
+  send_(
+      peer,
+      FrameOf(std::move(answer),
+              Payload(bytes, std::make_shared<const Payload>(frozen_->bytes))));
 }
 
 void StateDonor::Offer(std::vector<std::byte> bytes, std::string hash,
                        absl::Time now) {
   preparing_ = false;
-  snapshot_ = Snapshot{.number = ++taken_,
-                       .bytes = Payload::FromVector(std::move(bytes)),
-                       .hash = std::move(hash),
-                       .taken = now,
-                       .used = now};
+  frozen_ = FrozenState{.number = ++taken_,
+                        .bytes = Payload::FromVector(std::move(bytes)),
+                        .hash = std::move(hash),
+                        .taken = now,
+                        .used = now};
   for (const PeerId peer : asking_) Report(peer);
 }
 
 void StateDonor::Report(PeerId peer) {
   std::vector<std::byte> head = Head(Kind::kOffer, kOfferBytes);
-  Put(std::span(head), 1, snapshot_->number);
-  Put(std::span(head), 9, static_cast<uint64_t>(snapshot_->bytes.size()));
-  std::memcpy(head.data() + 17, snapshot_->hash.data(), kHashBytes);
+  Put(std::span(head), 1, frozen_->number);
+  Put(std::span(head), 9, static_cast<uint64_t>(frozen_->bytes.size()));
+  std::memcpy(head.data() + 17, frozen_->hash.data(), kHashBytes);
   send_(peer, FrameOf(std::move(head)));
 }
 
 void StateDonor::Tick(absl::Time now) {
-  if (!snapshot_ || (!joiners_.empty() && now - snapshot_->used < kForget &&
-                     now - snapshot_->taken < kTooOld)) {
+  if (!frozen_ || (!joiners_.empty() && now - frozen_->used < kForget &&
+                   now - frozen_->taken < kTooOld)) {
     return;
   }
-  snapshot_.reset();
+  frozen_.reset();
   asking_.clear();
 }
 
@@ -176,7 +176,7 @@ void StateCollector::Begin(absl::Time now) {
 void StateCollector::Ask(absl::Time now) {
   Download& d = *download_;
   d.asked = now;
-  if (d.snapshot == 0) {
+  if (d.number == 0) {
     send_(d.from, FrameOf(Head(Kind::kAsk, kAskBytes)));
     return;
   }
@@ -194,7 +194,7 @@ void StateCollector::AskForChunks(absl::Time now) {
     if (d.have[d.next]) continue;
     d.under_way[d.next] = now;
     std::vector<std::byte> head = Head(Kind::kGet, kGetBytes);
-    Put(std::span(head), 1, d.snapshot);
+    Put(std::span(head), 1, d.number);
     Put(std::span(head), 9, static_cast<uint32_t>(d.next));
     send_(d.from, FrameOf(std::move(head)));
   }
@@ -219,22 +219,22 @@ absl::Status StateCollector::OnOffer(std::span<const std::byte> head,
   Download& d = *download_;
   const auto number = Get<uint64_t>(head, 1);
   const auto size = Get<uint64_t>(head, 9);
-  if (number == d.snapshot) return absl::OkStatus();
+  if (number == d.number) return absl::OkStatus();
   // The size is the donor's claim, and memory is allocated by it.
-  if (size == 0 || size > most_) {
+  if (size == 0 || size > max_bytes_) {
     return absl::DataLossError(absl::StrCat("its state of ", size,
-                                            " bytes cannot be: at most ", most_,
-                                            " are this run's"));
+                                            " bytes cannot be: at most ",
+                                            max_bytes_, " are this run's"));
   }
   // It offers another one if it has forgotten the first.
   if (++d.offers > kMostOffers) {
     return absl::DataLossError(
         absl::StrCat("it has offered ", d.offers, " states and given none"));
   }
-  if (d.snapshot == 0) d.begun = now;
-  // Another snapshot is another moment of training: chunks of two do not go
+  if (d.number == 0) d.begun = now;
+  // Another state is another moment of training: chunks of two do not go
   // together.
-  d.snapshot = number;
+  d.number = number;
   d.hash.assign(reinterpret_cast<const char*>(head.data() + 17), kHashBytes);
   d.size = size;
   d.bytes.assign(size, std::byte{0});
@@ -251,7 +251,7 @@ void StateCollector::OnChunk(const Frame& frame, absl::Time now) {
   const std::span<const std::byte> body = frame.body.bytes();
   const auto chunk = Get<uint32_t>(head, 9);
   // A chunk of an earlier offer, or one that came twice, is dropped.
-  if (Get<uint64_t>(head, 1) != d.snapshot || chunk >= d.have.size() ||
+  if (Get<uint64_t>(head, 1) != d.number || chunk >= d.have.size() ||
       d.have[chunk]) {
     return;
   }
@@ -289,7 +289,7 @@ void StateCollector::Complete() {
   whole->hash = download_->hash;
   whole->check = check_;
   // The median is computed there, too: each takes a pass over all parameters.
-  whole->middle = std::move(middle_);
+  whole->median = std::move(median_);
   verifying_ = true;
   compute_([whole] { whole->Verify(); },
            [this, whole, alive = std::weak_ptr<bool>(alive_)] {
@@ -302,22 +302,22 @@ void StateCollector::Whole::Verify() {
     if (Sha256(bytes) != hash) {
       return absl::DataLossError("its state is not what it offered");
     }
-    GOSSAMER_ASSIGN_OR_RETURN(Checkpoint state, DecodeSnapshot(bytes));
+    GOSSAMER_ASSIGN_OR_RETURN(Checkpoint state, DecodeState(bytes));
     GOSSAMER_RETURN_IF_ERROR(check(state));
-    return middle.Add(std::move(state));
+    return median.Add(std::move(state));
   }();
 }
 
 void StateCollector::OnVerified(Whole& whole) {
   verifying_ = false;
-  middle_ = std::move(whole.middle);
-  given_ = middle_.given();
+  median_ = std::move(whole.median);
+  given_ = median_.given();
   // The state is not counted, and the next donor is asked.
   if (!whole.status.ok()) {
     Fail(whole.status, now_);
     return;
   }
-  if (given_ == StateMiddle::kMost) enough_ = true;
+  if (given_ == StateMedian::kMost) enough_ = true;
   // Each donor gives once: a second state of one member would outvote an honest
   // one.
   over_.insert(download_->from);
@@ -359,7 +359,7 @@ void StateCollector::Tick(absl::Time now) {
     Begin(now);
     return;
   }
-  const bool offered = download_->snapshot != 0;
+  const bool offered = download_->number != 0;
   if (now - download_->progress > (offered ? kForget : kToOffer)) {
     Fail(absl::DeadlineExceededError("no word of it for a while"), now);
   } else if (const absl::Duration limit = LimitOf(*download_, now);
@@ -384,9 +384,9 @@ bool StateCollector::done() const {
 
 size_t StateCollector::held() const {
   if (verifying_) return verified_;
-  return (download_ ? download_->bytes.size() : 0) + middle_.held();
+  return (download_ ? download_->bytes.size() : 0) + median_.held();
 }
 
-Checkpoint StateCollector::Take() { return middle_.Take(); }
+Checkpoint StateCollector::Take() { return median_.Take(); }
 
 }  // namespace gossamer

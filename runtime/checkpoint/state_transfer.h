@@ -1,14 +1,15 @@
-// The way of first parameters from members to a peer that joins.
+// The transfer of first parameters from members to a peer that joins.
 //
-// It asks; a member freezes its state between two steps and offers it; the
-// joiner gets it chunk by chunk, as many at a time as the way to it holds, each
-// with a checksum, the whole with a SHA-256.  A connection that is lost for
-// less than half a minute loses nothing but chunks under way, which are asked
-// for again.  It takes the median of three members' states, or the average of
-// two, one member after the other, so that it begins near the fleet's mean and
-// holds one download and two states at most (snapshot.h).  A member holds one
-// snapshot, for as long as a joiner reads it.  Pure: frames in, frames out, and
-// what takes long handed out; knows nothing of what a state is made of.
+// The joiner asks; a member freezes its state between two steps and offers it;
+// the joiner gets it chunk by chunk, as many at a time as the way to it holds,
+// each with a checksum, the whole with a SHA-256.  A connection that is lost
+// for less than half a minute loses nothing but chunks under way, which are
+// asked for again.  It takes the median of three members' states, or the
+// average of two, one member after the other, so that it begins near the
+// fleet's mean and holds one download and two states at most (peer_state.h).  A
+// member holds one frozen state, for as long as a joiner reads it.  Pure:
+// frames in, frames out, and what takes long handed out; knows nothing of what
+// a state is made of.
 
 #ifndef GOSSAMER_RUNTIME_CHECKPOINT_STATE_TRANSFER_H_
 #define GOSSAMER_RUNTIME_CHECKPOINT_STATE_TRANSFER_H_
@@ -29,7 +30,7 @@
 #include "algorithms/base/ids.h"
 #include "algorithms/base/payload.h"
 #include "runtime/checkpoint/checkpoint.h"
-#include "runtime/checkpoint/snapshot.h"
+#include "runtime/checkpoint/peer_state.h"
 #include "runtime/transport/transport.h"
 
 namespace gossamer {
@@ -46,23 +47,23 @@ class StateDonor {
   // Sets the joiners; no other peer is answered.
   void Serve(std::set<PeerId> joiners);
   void OnFrame(PeerId peer, const Frame& frame, absl::Time now);
-  // A joiner asks and there is no snapshot for it: take one as soon as no step
-  // is under way.
-  bool wanted() const { return !asking_.empty() && !snapshot_ && !preparing_; }
+  // A joiner asks and there is no frozen state for it: freeze one as soon as no
+  // step is under way.
+  bool wanted() const { return !asking_.empty() && !frozen_ && !preparing_; }
   // One is being made: none is wanted until it is offered.
   void Prepare() { preparing_ = true; }
   // None can be made: none is wanted until a joiner asks again.
   void Refuse() { asking_.clear(); }
-  // `bytes` as EncodeSnapshot makes them; `hash` of them.
+  // `bytes` as EncodeState makes them; `hash` of them.
   void Offer(std::vector<std::byte> bytes, std::string hash, absl::Time now);
-  // Forgets a snapshot that nobody has read from for a while, or that is old:
-  // the fleet is elsewhere by now.
+  // Forgets a frozen state that nobody has read from for a while, or that is
+  // old: the fleet is elsewhere by now.
   void Tick(absl::Time now);
-  // Bytes of the snapshot.
-  size_t held() const { return snapshot_ ? snapshot_->bytes.size() : 0; }
+  // Bytes of the frozen state.
+  size_t held() const { return frozen_ ? frozen_->bytes.size() : 0; }
 
  private:
-  struct Snapshot {
+  struct FrozenState {
     uint64_t number = 0;
     Payload bytes;
     std::string hash;
@@ -75,7 +76,7 @@ class StateDonor {
   std::set<PeerId> joiners_;
   std::set<PeerId> asking_;
   uint64_t taken_ = 0;
-  std::optional<Snapshot> snapshot_;
+  std::optional<FrozenState> frozen_;
   bool preparing_ = false;
 };
 
@@ -87,14 +88,14 @@ class StateCollector {
   using Compute = std::function<void(std::function<void()> work,
                                      std::function<void()> done)>;
 
-  // `most`: bytes that a state may have.  `limit`: for all of it; one member
-  // has a third unless it will be done well within the whole, and once half is
-  // over what has been given will do.
-  StateCollector(SendState send, Compute compute, size_t most,
+  // `max_bytes`: of one state.  `limit`: for all downloads.  One donor gets a
+  // third of it, or more if it will finish well within the whole.  After half
+  // of it the states received so far suffice.
+  StateCollector(SendState send, Compute compute, size_t max_bytes,
                  absl::Duration limit, Check check)
       : send_(std::move(send)),
         compute_(std::move(compute)),
-        most_(most),
+        max_bytes_(max_bytes),
         limit_(limit),
         check_(std::move(check)) {}
 
@@ -109,9 +110,9 @@ class StateCollector {
   // or failed, or half the limit is over; and one at least has given it.
   bool done() const;
   int given() const { return given_; }
-  // Bytes of the state that it gets and of the middle.
+  // Bytes of the state that it gets and of the median.
   size_t held() const;
-  // Returns the middle of the states that were given; called once, when done().
+  // Returns the median of the states that were given; called once, when done().
   Checkpoint Take();
   // Returns the reasons for which members were given up, for people.
   std::vector<std::string> TakeFailures() { return std::move(failures_); }
@@ -120,7 +121,7 @@ class StateCollector {
   // The state that comes from one member.
   struct Download {
     PeerId from;
-    uint64_t snapshot = 0;  // 0: nothing offered yet
+    uint64_t number = 0;  // 0: nothing offered yet
     int offers = 0;
     std::string hash;
     size_t size = 0;
@@ -140,7 +141,7 @@ class StateCollector {
     std::vector<std::byte> bytes;
     std::string hash;
     Check check;
-    StateMiddle middle;
+    StateMedian median;
     absl::Status status;
     void Verify();
   };
@@ -156,19 +157,20 @@ class StateCollector {
 
   const SendState send_;
   const Compute compute_;
-  const size_t most_;
+  const size_t max_bytes_;
   const absl::Duration limit_;
   const Check check_;
   std::vector<PeerId> donors_;
   std::set<PeerId> over_;  // given or failed
   absl::Time begun_ = absl::InfiniteFuture();
-  bool enough_ = false;  // what has been given will do
+  bool enough_ = false;  // the states received so far suffice
   std::optional<Download> download_;
-  bool verifying_ = false;  // it is whole, and the middle is where it is
-  size_t verified_ = 0;     // bytes of both
-  absl::Time now_;          // of the last call
+  // A whole state is being verified, and the median is with it.
+  bool verifying_ = false;
+  size_t verified_ = 0;  // bytes of both
+  absl::Time now_;       // of the last call
   int given_ = 0;
-  StateMiddle middle_;
+  StateMedian median_;
   std::vector<std::string> failures_;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

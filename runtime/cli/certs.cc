@@ -364,7 +364,7 @@ Command& Add(Command& certs, const std::string& name, const std::string& about,
   return certs.AddCommand(
       {.name = name, .about = about, .footer = examples, .run = [=] {
          const absl::Status status = run(*options);
-         return status.ok() ? kOk : Complain("certs " + name, status);
+         return status.ok() ? kOk : PrintError("certs " + name, status);
        }});
 }
 

@@ -98,9 +98,10 @@ void PrintTable(const RunFolder& run, const std::vector<PeerCheckpoint>& all) {
     absl::PrintF(
         "%4d %9d %10s  %-16s  %s%s\n", peer, c.round,
         HumanBytes(static_cast<double>(c.bytes)),
-        c.whole.ok() ? absl::StrFormat("%016x", c.id.layout_fingerprint) : "",
+        c.integrity.ok() ? absl::StrFormat("%016x", c.id.layout_fingerprint)
+                         : "",
         aside ? "set aside, " : "",
-        c.whole.ok() ? "whole" : std::string(c.whole.message()));
+        c.integrity.ok() ? "whole" : std::string(c.integrity.message()));
   }
   const uint64_t common =
       run.NewestCommonRound(static_cast<int>(run.PeerIds().size()));
@@ -130,8 +131,8 @@ void PrintJson(const RunFolder& run, const std::vector<PeerCheckpoint>& all) {
         {{"peer", peer},
          {"round", c.round},
          {"set_aside", aside},
-         {"whole", c.whole.ok()},
-         {"problem", std::string(c.whole.message())},
+         {"whole", c.integrity.ok()},
+         {"problem", std::string(c.integrity.message())},
          {"bytes", c.bytes},
          {"layout", absl::StrFormat("%016x", c.id.layout_fingerprint)},
          {"configuration", absl::StrFormat("%016x", c.id.configuration_hash)}});
@@ -144,7 +145,7 @@ int Judge(const RunFolder& run, const std::vector<PeerCheckpoint>& all) {
   int of_the_run = 0, damaged = 0, damaged_aside = 0;
   for (const auto& [peer, c, aside] : all) {
     of_the_run += !aside;
-    (aside ? damaged_aside : damaged) += !c.whole.ok();
+    (aside ? damaged_aside : damaged) += !c.integrity.ok();
   }
   // A damaged checkpoint that was set aside harms no run, so it does not change
   // the exit code.
@@ -154,22 +155,22 @@ int Judge(const RunFolder& run, const std::vector<PeerCheckpoint>& all) {
               << damaged_aside << " not whole\n";
   }
   if (of_the_run == 0) {
-    return Complain("checkpoint",
-                    absl::NotFoundError(absl::StrCat(
-                        run.path(),
-                        " has no checkpoint; let the run finish, "
-                        "or stop it with Ctrl-C, which saves one")));
+    return PrintError("checkpoint",
+                      absl::NotFoundError(absl::StrCat(
+                          run.path(),
+                          " has no checkpoint; let the run finish, "
+                          "or stop it with Ctrl-C, which saves one")));
   }
   if (damaged == 0) return kOk;
-  return Complain("checkpoint", absl::DataLossError(absl::StrCat(
-                                    damaged, " of ", of_the_run,
-                                    " checkpoints are not whole")));
+  return PrintError("checkpoint", absl::DataLossError(absl::StrCat(
+                                      damaged, " of ", of_the_run,
+                                      " checkpoints are not whole")));
 }
 
 int RunList(const Options& options, bool verify) {
   const RunFolder run(options.run);
   const auto all = ListAll(run);
-  if (!all.ok()) return Complain("checkpoint", all.status());
+  if (!all.ok()) return PrintError("checkpoint", all.status());
   options.json ? PrintJson(run, *all) : PrintTable(run, *all);
   return verify ? Judge(run, *all) : kOk;
 }
@@ -202,20 +203,20 @@ absl::Status Restore(const Options& options) {
   std::vector<uint64_t> peers;
   for (const auto& [peer, c, aside] : all) {
     if (!aside || c.round != round) continue;
-    GOSSAMER_RETURN_IF_ERROR(StoreOf(run, peer).CheckPutBack(round));
+    GOSSAMER_RETURN_IF_ERROR(StoreOf(run, peer).CheckRestore(round));
     peers.push_back(peer);
   }
-  // All are checked before the first is put back.  If the disk fails in
+  // All are checked before the first is restored.  If the disk fails in
   // between, the same command goes on.
   for (const uint64_t peer : peers) {
-    GOSSAMER_RETURN_IF_ERROR(StoreOf(run, peer).PutBack(round));
+    GOSSAMER_RETURN_IF_ERROR(StoreOf(run, peer).Restore(round));
   }
   return absl::OkStatus();
 }
 
 int RunRestore(const Options& options) {
   const absl::Status status = Restore(options);
-  if (!status.ok()) return Complain("checkpoint", status);
+  if (!status.ok()) return PrintError("checkpoint", status);
   // The list is shown afterwards, since what matters is what --resume will
   // find.
   return RunList(options, /*verify=*/false);
@@ -224,10 +225,10 @@ int RunRestore(const Options& options) {
 int RunExport(const Options& options) {
   RunConfig config;
   auto argv = ModelsCommand("export", options.choice, config);
-  if (!argv.ok()) return Complain("checkpoint", argv.status());
+  if (!argv.ok()) return PrintError("checkpoint", argv.status());
   argv->insert(argv->end(), {"--out", options.out});
   const absl::StatusOr<int> code = RunToEnd(*argv);
-  if (!code.ok()) return Complain("checkpoint", code.status());
+  if (!code.ok()) return PrintError("checkpoint", code.status());
   return *code == 0 ? kOk : kFailed;
 }
 

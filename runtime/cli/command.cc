@@ -8,7 +8,7 @@
 
 namespace gossamer {
 
-int Complain(const std::string& command, const absl::Status& status) {
+int PrintError(const std::string& command, const absl::Status& status) {
   std::cerr << "gossamer " << command << ": " << status.message() << "\n";
   // Scripts tell by the code whether trying again may help, so a command gives
   // kInvalidArgument only for what the person has written.
@@ -68,18 +68,18 @@ void SetDataFolder(const std::string& folder, RunConfig& config) {
   }
 }
 
-void AddServiceQuestion(Command& command, ServiceQuestion& question) {
-  command.AddOption("--topology", &question.topology,
+void AddServiceQuery(Command& command, ServiceQuery& query) {
+  command.AddOption("--topology", &query.topology,
                     "topology service; of several instances all",
                     {.required = true, .value_name = "HOST:PORT[,...]"});
-  command.AddOption("--certs", &question.exposure.certificates,
+  command.AddOption("--certs", &query.exposure.certificates,
                     "folder of an operator's or a peer's certificates",
                     {.value_name = "DIR"});
-  command.AddOption("--insecure", &question.exposure.insecure,
+  command.AddOption("--insecure", &query.exposure.insecure,
                     "ask beyond this machine without certificates");
-  command.AddOption("--run", &question.run,
+  command.AddOption("--run", &query.run,
                     "name of the run; the service's only one if not given");
-  command.AddOption("--json", &question.json, "answer as JSON");
+  command.AddOption("--json", &query.json, "answer as JSON");
 }
 
 void AddTrainingOptions(Command& command, TrainingOptions& options,

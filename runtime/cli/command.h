@@ -41,7 +41,7 @@ void AddCerts(Command& program);
 
 // Prints "gossamer COMMAND: message" to stderr.  Returns kUsage for
 // kInvalidArgument, otherwise kFailed.
-int Complain(const std::string& command, const absl::Status& status);
+int PrintError(const std::string& command, const absl::Status& status);
 
 // Returns the folder of training data, or the file of image-folder, as an
 // absolute path: `flag`, or else the configuration's; "" for a game without
@@ -64,13 +64,13 @@ struct TrainingOptions {
 
 // The fleet that a command asks its topology service about, and the access to
 // it.
-struct ServiceQuestion {
+struct ServiceQuery {
   std::string topology;
   Exposure exposure;
   std::string run;
   bool json = false;
 };
-void AddServiceQuestion(Command& command, ServiceQuestion& question);
+void AddServiceQuery(Command& command, ServiceQuery& query);
 
 // `name_help` is the help of --name.
 void AddTrainingOptions(Command& command, TrainingOptions& options,

@@ -167,8 +167,8 @@ int RunCompare(const CompareOptions& options) {
   absl::StatusOr<ComparePlan> plan = MakeComparePlan(options);
   if (!plan.ok()) {
     // A plan that cannot be is a wrong command line, whatever the cause's code.
-    return Complain("compare",
-                    absl::InvalidArgumentError(plan.status().message()));
+    return PrintError("compare",
+                      absl::InvalidArgumentError(plan.status().message()));
   }
   for (const LeftOut& left_out : plan->left_out) {
     std::cerr << "compare: " << left_out.game << " without "
@@ -176,9 +176,9 @@ int RunCompare(const CompareOptions& options) {
   }
   // Everything was checked: from here on only a run itself can fail.
   const auto runs = RunAll(*plan);
-  if (!runs.ok()) return Complain("compare", runs.status());
+  if (!runs.ok()) return PrintError("compare", runs.status());
   const absl::StatusOr<Report> report = MakeReport(options, *plan, *runs);
-  if (!report.ok()) return Complain("compare", report.status());
+  if (!report.ok()) return PrintError("compare", report.status());
   std::string table;
   std::vector<Comparison> comparisons;
   for (const ReportGame& game : report->games) {
@@ -193,7 +193,7 @@ int RunCompare(const CompareOptions& options) {
        {std::pair("report.json", json), {"report.html", ReportHtml(*report)}}) {
     const absl::Status written =
         WriteTextFile(absl::StrCat(plan->folder, "/", name), text);
-    if (!written.ok()) return Complain("compare", written);
+    if (!written.ok()) return PrintError("compare", written);
   }
   if (options.json) {
     std::cout << json;

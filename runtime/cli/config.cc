@@ -54,7 +54,8 @@ std::string Wrapped(const std::string& paragraph) {
 
 void Print(const ConfigKey& key) {
   std::cout << key.path << ": " << key.type;
-  if (!key.fallback.empty()) std::cout << "; default " << key.fallback;
+  if (!key.default_value.empty())
+    std::cout << "; default " << key.default_value;
   std::cout << "\n";
   for (absl::string_view p : absl::StrSplit(key.explanation, '\n')) {
     std::cout << "\n" << Wrapped(std::string(p));
@@ -77,7 +78,7 @@ Json ToJson(const ConfigKey& key) {
   return {{"key", key.path},
           {"type", key.type},
           {"values", key.values},
-          {"default", key.fallback},
+          {"default", key.default_value},
           {"explanation", key.explanation}};
 }
 
@@ -86,8 +87,8 @@ int RunExplain(const Options& options) {
   if (!options.key.empty()) {
     const auto key = FindConfigKey(options.key);
     if (!key.ok()) {
-      return Complain("config", absl::InvalidArgumentError(
-                                    std::string(key.status().message())));
+      return PrintError("config", absl::InvalidArgumentError(
+                                      std::string(key.status().message())));
     }
     keys = {*key};
   }
@@ -105,7 +106,7 @@ int RunExplain(const Options& options) {
 
 int RunShow(const Options& options) {
   const auto config = LoadRunConfig(options.config, options.set);
-  if (!config.ok()) return Complain("config", config.status());
+  if (!config.ok()) return PrintError("config", config.status());
   std::cout << ToTextProto(*config);
   return kOk;
 }

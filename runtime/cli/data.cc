@@ -161,7 +161,7 @@ int RunBuild(const BuildOptions& options) {
   const auto result = BuildImages(
       options.build, [&](const ImageBuildProgress& p) { progress.Show(p); });
   progress.Finish();
-  if (!result.ok()) return Complain("data build", result.status());
+  if (!result.ok()) return PrintError("data build", result.status());
   const double seconds = progress.seconds();
   if (options.json) {
     PrintJson(options.build, *result, seconds);
@@ -174,7 +174,7 @@ int RunBuild(const BuildOptions& options) {
 // Reads every picture, and compares it with its checksum.
 int RunCheck(const CheckOptions& options) {
   const auto cache = ImageCache::Open(options.data);
-  if (!cache.ok()) return Complain("data check", cache.status());
+  if (!cache.ok()) return PrintError("data check", cache.status());
   size_t train = 0, held_out = 0, refused = 0;
   std::vector<size_t> damaged;
   for (size_t i = 0; i < cache->size(); ++i) {

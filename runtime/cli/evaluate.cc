@@ -90,7 +90,7 @@ int Follow(const Options& options) {
   for (;; absl::SleepFor(absl::Seconds(1))) {
     // A resumed run may have more rounds.
     const auto config = folder.LoadConfig();
-    if (!config.ok()) return Complain("evaluate", config.status());
+    if (!config.ok()) return PrintError("evaluate", config.status());
     if (!last.empty() && RunFolder::RoundOf(last.front()) > config->rounds()) {
       return kOk;
     }
@@ -106,7 +106,7 @@ int Follow(const Options& options) {
     const absl::StatusOr<int> code = Score(options, last);
     const bool none_yet = absl::IsFailedPrecondition(code.status()) ||
                           absl::IsNotFound(code.status());
-    if (!code.ok() && !none_yet) return Complain("evaluate", code.status());
+    if (!code.ok() && !none_yet) return PrintError("evaluate", code.status());
     // A checkpoint of which a file is gone was replaced while it was read.
     if (code.ok() && *code != 0 && AllExist(last)) return kFailed;
   }
@@ -116,7 +116,7 @@ int RunEvaluate(const Options& options) {
   if (options.follow) return Follow(options);
   std::vector<std::string> last;
   const absl::StatusOr<int> code = Score(options, last);
-  if (!code.ok()) return Complain("evaluate", code.status());
+  if (!code.ok()) return PrintError("evaluate", code.status());
   return *code == 0 ? kOk : kFailed;
 }
 

@@ -182,8 +182,11 @@ std::optional<int> SignalWaiter::Wait(absl::Duration timeout) {
   const timespec limit = absl::ToTimespec(timeout);
   const int signal = ::sigtimedwait(&signals_, nullptr, &limit);
   if (signal < 0) return std::nullopt;
-  // SIGCHLD may repeat as often as it likes; only requests to end have echoes.
-  if (signal != SIGCHLD && echo_.Is(signal, SteadyNow())) return std::nullopt;
+  // SIGCHLD may repeat as often as it likes; only requests to end have
+  // duplicates.
+  if (signal != SIGCHLD && deduplicator_.IsDuplicate(signal, SteadyNow())) {
+    return std::nullopt;
+  }
   return signal;
 }
 

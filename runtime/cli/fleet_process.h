@@ -17,7 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "runtime/base/signal_echo.h"
+#include "runtime/base/signal_deduplicator.h"
 
 namespace gossamer {
 
@@ -58,13 +58,13 @@ class SignalWaiter {
   SignalWaiter& operator=(const SignalWaiter&) = delete;
 
   // Returns the next signal, or nothing within `timeout`.  Also returns nothing
-  // for an echo of the last signal that asked this process to end.
+  // for a duplicate of the last signal that asked this process to end.
   std::optional<int> Wait(absl::Duration timeout);
 
  private:
   sigset_t signals_;
   sigset_t before_;
-  SignalEcho echo_;
+  SignalDeduplicator deduplicator_;
 };
 
 // Used only by the thread that made it.

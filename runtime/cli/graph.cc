@@ -154,7 +154,7 @@ void PrintJson(const Options& options, const Answer& a) {
 
 int RunGraph(const Options& options) {
   const absl::StatusOr<Answer> answer = Analyze(options);
-  if (!answer.ok()) return Complain("graph", answer.status());
+  if (!answer.ok()) return PrintError("graph", answer.status());
   if (options.json) {
     PrintJson(options, *answer);
   } else {

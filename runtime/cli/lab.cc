@@ -162,7 +162,7 @@ int RunRehearsal(Options options, const Scenario& scenario,
     return absl::OkStatus();
   };
   const absl::StatusOr<FleetSpec> spec = PrepareTraining(options.train);
-  if (!spec.ok()) return Complain("lab", spec.status());
+  if (!spec.ok()) return PrintError("lab", spec.status());
   const RunFolder folder(spec->run_folder);
   const absl::Status status = Rehearse(spec->config, scenario, steps,
                                        options.rehearsal, folder, signals);
@@ -182,7 +182,7 @@ int RunTraining(Options options, const Scenario& scenario, Lab& lab,
     return absl::OkStatus();
   };
   absl::StatusOr<FleetSpec> spec = PrepareTraining(options.train);
-  if (!spec.ok()) return Complain("lab", spec.status());
+  if (!spec.ok()) return PrintError("lab", spec.status());
   spec->conditions = LabConditions(scenario);
   absl::StrAppend(&spec->title, "  in ", scenario.name);
   for (size_t rank = 0; rank < lab.hosts(); ++rank) {
@@ -198,7 +198,7 @@ int RunTraining(Options options, const Scenario& scenario, Lab& lab,
   std::error_code error;
   if (std::filesystem::is_directory(folder, error)) {
     const absl::Status written = WriteNetworkFile(folder, report, scenario);
-    if (!written.ok()) return Complain("lab", written);
+    if (!written.ok()) return PrintError("lab", written);
   }
   if (code == kOk && !options.train.json) std::cout << NetworkText(report);
   return code;
@@ -294,13 +294,13 @@ int RunCommands(const Options& options, const Scenario& scenario, Lab& lab,
     absl::StatusOr<ProcessSpec> spec = CommandOn(options, lab, rank);
     const absl::Status started =
         spec.ok() ? commands.back()->Start(*spec) : spec.status();
-    if (!started.ok()) return Complain("lab", started);
+    if (!started.ok()) return PrintError("lab", started);
   }
   const auto exits = WaitForCommands(commands, signals);
   commands.clear();  // kills the remaining ones
   // The counts are final once the switch has stopped.
   const SwitchReport& report = lab.Stop();
-  if (!exits.ok()) return Complain("lab", exits.status());
+  if (!exits.ok()) return PrintError("lab", exits.status());
   PrintExits(*exits, scenario, report, options.train.json);
   for (const ProcessExit& exit : *exits) {
     if (!exit.ok()) return kFailed;
@@ -312,7 +312,7 @@ int RunCheck(const Scenario& scenario, Lab& lab, SignalWaiter& signals,
              bool json) {
   const absl::Status status = CheckLab(lab, scenario, signals, json);
   const SwitchReport& report = lab.Stop();
-  if (!status.ok()) return Complain("lab", status);
+  if (!status.ok()) return PrintError("lab", status);
   if (!json) std::cout << NetworkText(report);
   return kOk;
 }
@@ -331,16 +331,17 @@ int RunLab(const Options& options) {
   // Signals are blocked before the lab starts its threads.
   SignalWaiter signals;
   if (const absl::Status wrong = CheckOptions(options); !wrong.ok()) {
-    return Complain("lab", wrong);
+    return PrintError("lab", wrong);
   }
   absl::StatusOr<Scenario> scenario = LoadNetwork(options);
-  if (!scenario.ok()) return Complain("lab", scenario.status());
+  if (!scenario.ok()) return PrintError("lab", scenario.status());
   if (!options.rehearse && scenario->hosts.size() > kMostLabHosts) {
-    return Complain("lab", absl::InvalidArgumentError(absl::StrCat(
-                               scenario->hosts.size(), " hosts are more than ",
-                               kMostLabHosts,
-                               ", which a lab on one machine has: take fewer, "
-                               "or --rehearse")));
+    return PrintError(
+        "lab",
+        absl::InvalidArgumentError(absl::StrCat(
+            scenario->hosts.size(), " hosts are more than ", kMostLabHosts,
+            ", which a lab on one machine has: take fewer, "
+            "or --rehearse")));
   }
   if (options.show) {
     std::cout << (options.train.json ? ScenarioJson(*scenario) + "\n"
@@ -356,7 +357,7 @@ int RunLab(const Options& options) {
     }
   }
   absl::StatusOr<std::unique_ptr<Lab>> lab = Lab::Start(*scenario);
-  if (!lab.ok()) return Complain("lab", WithTheWayOut(lab.status(), options));
+  if (!lab.ok()) return PrintError("lab", WithTheWayOut(lab.status(), options));
   if (options.check) {
     return RunCheck(*scenario, **lab, signals, options.train.json);
   }

@@ -36,7 +36,7 @@ beside it.
 JSON keys: names, rtt_ms, mbit (rows from, columns to; 0: no limit was seen),
 busy_seconds (of a round without its waiting; 0: not known).)";
 
-struct Options : ServiceQuestion {
+struct Options : ServiceQuery {
   std::string out;
 };
 
@@ -85,10 +85,10 @@ absl::StatusOr<MeasuredNetwork> MeasureNetwork(FleetClient& client,
 int RunMeasure(const Options& options) {
   const auto certificates =
       OpenCertificates(options.exposure, options.topology);
-  if (!certificates.ok()) return Complain("measure", certificates.status());
+  if (!certificates.ok()) return PrintError("measure", certificates.status());
   FleetClient client(options.topology, *certificates);
   const auto measured = MeasureNetwork(client, options.run);
-  if (!measured.ok()) return Complain("measure", measured.status());
+  if (!measured.ok()) return PrintError("measure", measured.status());
   std::string text = ScenarioFileOf(*measured);
   if (options.json) {
     text = nlohmann::ordered_json{{"names", measured->names},
@@ -106,8 +106,8 @@ int RunMeasure(const Options& options) {
   file << text;
   file.close();
   if (file.good()) return kOk;
-  return Complain("measure", absl::UnavailableError(absl::StrCat(
-                                 options.out, ": cannot be written")));
+  return PrintError("measure", absl::UnavailableError(absl::StrCat(
+                                   options.out, ": cannot be written")));
 }
 
 }  // namespace
@@ -119,7 +119,7 @@ void AddMeasure(Command& program) {
        .about = "Have a running fleet measure the network between its members",
        .footer = kExamples,
        .run = [options] { return RunMeasure(*options); }});
-  AddServiceQuestion(command, *options);
+  AddServiceQuery(command, *options);
   command.AddOption("--out", &options->out, "file, instead of stdout",
                     {.value_name = "FILE"});
 }

@@ -105,7 +105,7 @@ int RunMethods(const Options& options) {
   }
   const CatalogueEntry* const entry = FindInCatalogue(options.name);
   if (entry == nullptr) {
-    return Complain("methods", NotInCatalogue(options.name));
+    return PrintError("methods", NotInCatalogue(options.name));
   }
   if (options.json) {
     Json one = ToJson(*entry);

@@ -419,13 +419,13 @@ void FillResult(Plan& plan) {
 
 int RunPlan(const Options& options) {
   absl::StatusOr<Plan> plan = MakePlan(options);
-  if (!plan.ok()) return Complain("plan", plan.status());
+  if (!plan.ok()) return PrintError("plan", plan.status());
   if (options.by == "score" && plan->result.stand_in) {
-    return Complain("plan",
-                    absl::InvalidArgumentError(
-                        "--by score: a rehearsal trains a synthetic game in "
-                        "place of the networks, whose score says nothing of "
-                        "theirs; sort by another"));
+    return PrintError("plan",
+                      absl::InvalidArgumentError(
+                          "--by score: a rehearsal trains a synthetic game in "
+                          "place of the networks, whose score says nothing of "
+                          "theirs; sort by another"));
   }
   for (const std::string& warning : plan->result.warnings) {
     std::cerr << "warning: " << warning << "\n";
@@ -434,16 +434,16 @@ int RunPlan(const Options& options) {
       options.jobs ? static_cast<size_t>(*options.jobs) : JobsFor(*plan);
   const absl::Status status =
       RehearseAll(*plan, jobs, options.rehearsal.memory_rate);
-  if (!status.ok()) return Complain("plan", status);
+  if (!status.ok()) return PrintError("plan", status);
   FillResult(*plan);
   const PlanResult& result = plan->result;
   std::cout << (options.json ? PlanJson(result).dump(2) + "\n"
                              : PlanText(result));
   if (!result.rows.empty()) return kOk;
-  return Complain("plan", absl::InternalError(
-                              absl::StrCat("no candidate came to its end; ",
-                                           result.left_out.front().name, ": ",
-                                           result.left_out.front().why)));
+  return PrintError("plan", absl::InternalError(
+                                absl::StrCat("no candidate came to its end; ",
+                                             result.left_out.front().name, ": ",
+                                             result.left_out.front().why)));
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ struct Options {
 int RunSample(const Options& options) {
   RunConfig config;
   auto argv = ModelsCommand("sample", options.choice, config);
-  if (!argv.ok()) return Complain("sample", argv.status());
+  if (!argv.ok()) return PrintError("sample", argv.status());
   for (const std::string& word :
        {std::string("--out"), options.out, std::string("--seed"),
         absl::StrCat(options.seed)}) {
@@ -39,7 +39,7 @@ int RunSample(const Options& options) {
     argv->push_back(options.of_class);
   }
   const absl::StatusOr<int> code = RunToEnd(*argv);
-  if (!code.ok()) return Complain("sample", code.status());
+  if (!code.ok()) return PrintError("sample", code.status());
   // gossamer-models writes to the same stderr and has given its reason there.
   // Its code is not passed on: kUsage would blame this command line for a wrong
   // one that ModelsCommand() has made.

@@ -50,7 +50,7 @@ constexpr char kStopExamples[] = R"(examples:
 All peers stop at one round, a little ahead, and save a checkpoint there.
 gossamer train --resume, or gossamer-peer --resume on each machine, goes on.)";
 
-struct Options : ServiceQuestion {
+struct Options : ServiceQuery {
   double timeout = 5;
 };
 
@@ -113,11 +113,11 @@ Json ToJson(const wire::FleetStatus& s) {
 int RunStatus(const Options& options) {
   const auto certificates =
       OpenCertificates(options.exposure, options.topology);
-  if (!certificates.ok()) return Complain("status", certificates.status());
+  if (!certificates.ok()) return PrintError("status", certificates.status());
   const auto status =
       FleetClient(options.topology, *certificates)
           .GetStatus(options.run, absl::Seconds(options.timeout));
-  if (!status.ok()) return Complain("status", status.status());
+  if (!status.ok()) return PrintError("status", status.status());
   if (options.json) {
     std::cout << ToJson(*status).dump(2) << "\n";
     return kOk;
@@ -162,10 +162,10 @@ int RunStatus(const Options& options) {
 int RunStop(const Options& options) {
   const auto certificates =
       OpenCertificates(options.exposure, options.topology);
-  if (!certificates.ok()) return Complain("stop", certificates.status());
+  if (!certificates.ok()) return PrintError("stop", certificates.status());
   FleetClient client(options.topology, *certificates);
   const auto round = client.Stop(options.run, absl::Seconds(options.timeout));
-  if (!round.ok()) return Complain("stop", round.status());
+  if (!round.ok()) return PrintError("stop", round.status());
   if (options.json) {
     std::cout << Json{{"stop_round", *round}}.dump() << "\n";
   } else {
@@ -179,7 +179,7 @@ void Add(Command& program, CommandSpec spec, int (*run)(const Options&)) {
   auto options = std::make_shared<Options>();
   spec.run = [options, run] { return run(*options); };
   Command& command = program.AddCommand(std::move(spec));
-  AddServiceQuestion(command, *options);
+  AddServiceQuery(command, *options);
   command.AddOption(
       "--timeout", &options->timeout, "for the answer",
       {.show_default = true, .value_name = "SECONDS", .positive = true});

@@ -87,12 +87,11 @@ CheckResult Congestion(const TcpFacts& facts) {
 
 TcpFacts ReadTcpFacts() {
   TcpFacts facts;
-  facts.tuned_receive = LargestOfNetworkSetting("ipv4/tcp_rmem");
-  facts.tuned_send = LargestOfNetworkSetting("ipv4/tcp_wmem");
-  facts.asked_send = LargestOfNetworkSetting("core/wmem_max");
-  facts.slow_start_after_idle =
-      NetworkSetting("ipv4/tcp_slow_start_after_idle");
-  facts.congestion = NetworkSetting("ipv4/tcp_congestion_control");
+  facts.tuned_receive = LargestOfNetSysctl("ipv4/tcp_rmem");
+  facts.tuned_send = LargestOfNetSysctl("ipv4/tcp_wmem");
+  facts.asked_send = LargestOfNetSysctl("core/wmem_max");
+  facts.slow_start_after_idle = ReadNetSysctl("ipv4/tcp_slow_start_after_idle");
+  facts.congestion = ReadNetSysctl("ipv4/tcp_congestion_control");
   facts.may_cubic = KernelAllows("cubic");
   facts.may_bbr = KernelAllows("bbr");
   return facts;

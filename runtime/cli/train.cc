@@ -190,7 +190,7 @@ void PrintJson(const RunFolder& folder, const RunSummary& summary) {
 int RunTrain(const TrainOptions& options) {
   SignalWaiter signals;
   absl::StatusOr<FleetSpec> spec = PrepareTraining(options);
-  if (!spec.ok()) return Complain("train", spec.status());
+  if (!spec.ok()) return PrintError("train", spec.status());
   return Train("train", *std::move(spec), options, signals);
 }
 
@@ -201,8 +201,8 @@ int ShowResults(const std::string& command, const absl::Status& status,
   // The results are written even after a failure: they show how far the run
   // came.
   const absl::StatusOr<RunSummary> summary = folder.WriteResults(config);
-  if (!status.ok()) return Complain(command, status);
-  if (!summary.ok()) return Complain(command, summary.status());
+  if (!status.ok()) return PrintError(command, status);
+  if (!summary.ok()) return PrintError(command, summary.status());
   if (json) {
     PrintJson(folder, *summary);
   } else {

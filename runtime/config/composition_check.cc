@@ -337,7 +337,7 @@ class Composition {
 
 }  // namespace
 
-std::vector<Problem> FindMisfits(const RunConfig& config) {
+std::vector<Problem> FindConflicts(const RunConfig& config) {
   const auto schedule =
       MakeSchedule(ScheduleSpecOf(config.mixing()),
                    static_cast<int>(config.peers()), config.seed());

@@ -159,7 +159,7 @@ ConfigKey KeyOf(const FieldDescriptor& field, const std::string& path) {
   }
   key.values = field.enum_type() != nullptr ? WrittenValues(*field.enum_type())
                                             : NamesOf(path);
-  if (field.has_default_value()) key.fallback = DefaultOf(field);
+  if (field.has_default_value()) key.default_value = DefaultOf(field);
   return key;
 }
 
@@ -239,10 +239,11 @@ std::string ConfigKeysHelp() {
   std::string text;
   for (const ConfigKey& key : ConfigKeys()) {
     absl::StrAppend(
-        &text,
-        absl::StrFormat(
-            "  %-36s %s%s\n", key.path, FirstSentence(key.explanation),
-            key.fallback.empty() ? "" : absl::StrCat(" [", key.fallback, "]")));
+        &text, absl::StrFormat(
+                   "  %-36s %s%s\n", key.path, FirstSentence(key.explanation),
+                   key.default_value.empty()
+                       ? ""
+                       : absl::StrCat(" [", key.default_value, "]")));
   }
   return text;
 }

@@ -23,8 +23,8 @@ struct ConfigKey {
   // Those of an enumeration, or the names that the part which owns the key
   // knows: "auto, 0, 1"; empty where any value of the type may be.
   std::string values;
-  std::string fallback;     // the default, as written in a file; may be empty
-  std::string explanation;  // paragraphs, without line ends inside
+  std::string default_value;  // as written in a file; may be empty
+  std::string explanation;    // paragraphs, without line ends inside
 };
 
 // All keys that take a value, in the order of the file.

@@ -197,7 +197,7 @@ std::vector<Problem> FindProblems(const RunConfig& config) {
   CheckGame(config, problems);
   problems.Add("", ProblemsOfVotes(config));
   if (!problems.empty()) return problems.Take();
-  return FindMisfits(config);
+  return FindConflicts(config);
 }
 
 }  // namespace gossamer

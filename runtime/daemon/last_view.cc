@@ -39,7 +39,7 @@ std::string LastViewPath(const std::string& peer_folder) {
   return peer_folder + "/view.pb";
 }
 
-absl::StatusOr<std::shared_ptr<const ToldView>> ReadLastView(
+absl::StatusOr<std::shared_ptr<const ReceivedView>> ReadLastView(
     FileOps& files, const std::string& path, const std::string& run_id,
     PeerId self) {
   if (!files.Exists(path)) return nullptr;
@@ -51,24 +51,24 @@ absl::StatusOr<std::shared_ptr<const ToldView>> ReadLastView(
   if (text.size() <= kChecksumBytes) return damaged;
   const std::string_view message =
       std::string_view(text).substr(kChecksumBytes);
-  auto told = std::make_shared<ToldView>();
+  auto received = std::make_shared<ReceivedView>();
   if (Get<uint32_t>(BytesOf(text), 0) != Crc32c(BytesOf(message)) ||
-      !told->message.ParseFromArray(message.data(),
-                                    static_cast<int>(message.size()))) {
+      !received->message.ParseFromArray(message.data(),
+                                        static_cast<int>(message.size()))) {
     return damaged;
   }
-  GOSSAMER_ASSIGN_OR_RETURN(told->view, FromMessage(told->message));
-  if (told->view.run_id != run_id || !told->view.RankOf(self)) {
+  GOSSAMER_ASSIGN_OR_RETURN(received->view, FromMessage(received->message));
+  if (received->view.run_id != run_id || !received->view.RankOf(self)) {
     return absl::DataLossError(absl::StrCat(
-        path, " is a view of run \"", told->view.run_id, "\", and peer ",
+        path, " is a view of run \"", received->view.run_id, "\", and peer ",
         self.value, " of run \"", run_id, "\" is no member of it"));
   }
-  return told;
+  return received;
 }
 
-void LastView::Keep(std::shared_ptr<const ToldView> told) {
-  if (told == kept_ || told->view.epoch == 0) return;
-  kept_ = std::move(told);
+void LastView::Keep(std::shared_ptr<const ReceivedView> received) {
+  if (received == kept_ || received->view.epoch == 0) return;
+  kept_ = std::move(received);
   if (writing_ == nullptr) Write();
 }
 
@@ -76,8 +76,8 @@ void LastView::Write() {
   writing_ = kept_;
   const auto written = std::make_shared<absl::Status>();
   disk_->Run(
-      [files = &files_, path = path_, told = writing_, written] {
-        const std::string message = told->message.SerializeAsString();
+      [files = &files_, path = path_, received = writing_, written] {
+        const std::string message = received->message.SerializeAsString();
         std::string text(kChecksumBytes, '\0');
         Put(std::as_writable_bytes(std::span(text)), 0,
             Crc32c(BytesOf(message)));

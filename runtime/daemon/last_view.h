@@ -16,7 +16,7 @@
 #include "algorithms/base/ids.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/checkpoint/file_ops.h"
-#include "runtime/membership/told_view.h"
+#include "runtime/membership/received_view.h"
 
 namespace gossamer {
 
@@ -25,7 +25,7 @@ std::string LastViewPath(const std::string& peer_folder);
 
 // Reads the file.  Null if there is none.  kDataLoss: it is damaged, or of
 // another run or peer.  Whether the service has signed it is not looked at.
-absl::StatusOr<std::shared_ptr<const ToldView>> ReadLastView(
+absl::StatusOr<std::shared_ptr<const ReceivedView>> ReadLastView(
     FileOps& files, const std::string& path, const std::string& run_id,
     PeerId self);
 
@@ -44,7 +44,7 @@ class LastView {
 
   // Writes the view, beside the loop, unless it is the one that was kept last.
   // While one is being written only the newest waits.
-  void Keep(std::shared_ptr<const ToldView> told);
+  void Keep(std::shared_ptr<const ReceivedView> received);
 
  private:
   void Write();
@@ -53,7 +53,7 @@ class LastView {
   const std::string path_;
   ComputeEngine* const disk_;
   const std::function<void(const absl::Status&)> report_;
-  std::shared_ptr<const ToldView> kept_, writing_;
+  std::shared_ptr<const ReceivedView> kept_, writing_;
   // Callbacks on the loop hold it weakly.
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

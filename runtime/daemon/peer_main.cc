@@ -22,7 +22,7 @@
 #include "runtime/base/allocator.h"
 #include "runtime/base/command_line.h"
 #include "runtime/base/descriptor_limit.h"
-#include "runtime/base/signal_echo.h"
+#include "runtime/base/signal_deduplicator.h"
 #include "runtime/base/steady_time.h"
 #include "runtime/config/compose_game.h"
 #include "runtime/daemon/peer_options.h"
@@ -79,14 +79,14 @@ struct Running {
 // Waits for signals on a thread of its own.
 void HandleSignals(std::shared_ptr<Running> running, sigset_t signals) {
   std::thread([running = std::move(running), signals] {
-    SignalEcho echo;
+    SignalDeduplicator deduplicator;
     // A handler could do almost nothing safely; a thread that waits may post to
     // the loop.
     const auto next = [&] {
       int signal = 0;
       do {
         sigwait(&signals, &signal);
-      } while (echo.Is(signal, SteadyNow()));
+      } while (deduplicator.IsDuplicate(signal, SteadyNow()));
       return signal;
     };
     int signal = next();
@@ -94,7 +94,7 @@ void HandleSignals(std::shared_ptr<Running> running, sigset_t signals) {
       running->Ask(&PeerProcess::RequestLeave);
       signal = next();
       if (signal == SIGTERM) {
-        running->Ask(&PeerProcess::HastenLeave);
+        running->Ask(&PeerProcess::LeaveNow);
         signal = next();
       }
     } else {

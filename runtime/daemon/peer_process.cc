@@ -15,7 +15,7 @@
 #include "runtime/config/compose_game.h"
 #include "runtime/config/composition_check.h"
 #include "runtime/config/run_config.h"
-#include "runtime/daemon/whole_checkpoints.h"
+#include "runtime/daemon/intact_checkpoints.h"
 #include "runtime/membership/grpc_topology_client.h"
 #include "runtime/membership/view_signature.h"
 #include "runtime/neighborhood/frame_limits.h"
@@ -53,7 +53,7 @@ uint64_t RandomId() {
 
 PeerProcess::PeerProcess(PeerProcessOptions options)
     : options_(std::move(options)),
-      boot_id_(RandomId()),
+      incarnation_id_(RandomId()),
       id_(options_.id),
       reports_(&loop_, {id_},
                [this] { return peer_ == nullptr ? 0 : peer_->round(); }),
@@ -121,7 +121,7 @@ void PeerProcess::RequestLeave() {
   });
 }
 
-void PeerProcess::HastenLeave() {
+void PeerProcess::LeaveNow() {
   loop_.Post([this] { LeaveBy(loop_.Now()); });
 }
 
@@ -215,7 +215,7 @@ absl::Status PeerProcess::Listen() {
   options.max_bytes_in_flight = limits.in_flight;
   // Delays between attempts need not repeat, and peers that start together must
   // not have the same.
-  options.seed = boot_id_;
+  options.seed = incarnation_id_;
   options.nccl = device_->nccl();
   options.device = device_->nccl_device();
   return transport_.Listen(options_.config.transport(), std::move(options),
@@ -230,20 +230,22 @@ void PeerProcess::PrepareNccl() {
 }
 
 // A centralized fleet cannot go on with one member's older state.
-absl::StatusOr<std::shared_ptr<const ToldView>> PeerProcess::FindLastView() {
+absl::StatusOr<std::shared_ptr<const ReceivedView>>
+PeerProcess::FindLastView() {
   if (IsCentralized(options_.config)) return nullptr;
   const std::string path = LastViewPath(PeerFolder(options_.run_dir, {id_}));
-  absl::StatusOr<std::shared_ptr<const ToldView>> told =
+  absl::StatusOr<std::shared_ptr<const ReceivedView>> received =
       ReadLastView(SystemFileOps(), path, options_.config.name(), PeerId{id_});
-  if (told.ok() && *told != nullptr && options_.certificates != nullptr) {
+  if (received.ok() && *received != nullptr &&
+      options_.certificates != nullptr) {
     GOSSAMER_RETURN_IF_ERROR(
-        CheckView(*options_.certificates, (*told)->message));
+        CheckView(*options_.certificates, (*received)->message));
   }
-  return told;
+  return received;
 }
 
 void PeerProcess::KeepView() {
-  if (last_view_) last_view_->Keep(registration_.client()->told());
+  if (last_view_) last_view_->Keep(registration_.client()->received());
 }
 
 TopologyClientOptions PeerProcess::ClientOptions() const {
@@ -251,13 +253,13 @@ TopologyClientOptions PeerProcess::ClientOptions() const {
   o.service = options_.topology;
   o.run_id = options_.config.name();
   o.peer_id = {id_};
-  o.boot_id = boot_id_;
+  o.incarnation_id = incarnation_id_;
   o.events = reports_.events();
   o.layout_fingerprint = game_->layout().fingerprint();
   o.layout = game_->layout().Text();
   o.max_request_bytes =
       MaxRequestBytes(static_cast<int>(options_.config.peers()));
-  o.first_values = options_.first_values;
+  o.initial_parameters_hash = options_.initial_parameters_hash;
   o.configuration_hash = ConfigurationHash(options_.config);
   o.configuration = ConfigurationLines(options_.config);
   o.auto_overlap = options_.config.mixing().overlap_steps() == kAutoOverlap;
@@ -284,7 +286,7 @@ TopologyClientOptions PeerProcess::ClientOptions() const {
 Task<absl::Status> PeerProcess::Register() {
   TopologyClientOptions options = ClientOptions();
   if (options_.resume && id_ != 0) {
-    absl::StatusOr<std::vector<uint64_t>> rounds = WholeCheckpoints(
+    absl::StatusOr<std::vector<uint64_t>> rounds = IntactCheckpoints(
         PeerFolder(options_.run_dir, {id_}),
         [this](const std::string& line) { reports_.Log(line); });
     GOSSAMER_CO_RETURN_IF_ERROR(rounds.status());
@@ -364,8 +366,9 @@ absl::Status PeerProcess::MakePeer() {
   GOSSAMER_RETURN_IF_ERROR(OpenFolder(PeerFolder(options_.run_dir, {id_})));
   spec.self = {id_};
   // The level is the second of the start, the nonce is random (PROTOCOL.md 5).
-  spec.epoch = MakeEpoch(
-      static_cast<uint64_t>(absl::ToUnixSeconds(loop_.Now())), boot_id_ >> 1);
+  spec.epoch =
+      MakeEpoch(static_cast<uint64_t>(absl::ToUnixSeconds(loop_.Now())),
+                incarnation_id_ >> 1);
   spec.evaluates = id_ == 1;
   if (id_ == 1) {
     // One peer's pictures are enough, and one folder has one writer.

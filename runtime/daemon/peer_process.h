@@ -57,7 +57,7 @@ struct PeerProcessOptions {
   // Makes the game, of a program that has its own (game caller), and a hash of
   // the parameters with which it begins; empty: the configuration's game.
   std::function<std::unique_ptr<Game>(const DeviceQueue&)> game = nullptr;
-  uint64_t first_values = 0;
+  uint64_t initial_parameters_hash = 0;
 };
 
 class PeerProcess {
@@ -70,13 +70,10 @@ class PeerProcess {
   // what may follow then, and no destructor.
   absl::Status Run();
   bool cut_short() const { return cut_short_; }
-  // The peer as its game sees it; asked during a step.
-  struct Standing {
-    uint64_t id = 0;
-    uint64_t round = 0;
-    int members = 0;
-  };
-  Standing standing() const { return {id_, peer_->round(), peer_->members()}; }
+  // The peer as its game sees it; called during a step.
+  uint64_t id() const { return id_; }
+  uint64_t round() const { return peer_->round(); }
+  int members() const { return peer_->members(); }
   // Asks the fleet to stop at an agreed round.  Any thread.
   void RequestStop();
   // Leaves the fleet in good order if `leave_within` is enough, else as it is
@@ -84,7 +81,7 @@ class PeerProcess {
   // leave.  Any thread.
   void RequestLeave();
   // Leaves as it is now.  Any thread.
-  void HastenLeave();
+  void LeaveNow();
 
  private:
   Task<absl::Status> Main();
@@ -99,13 +96,13 @@ class PeerProcess {
   absl::Status Listen();
   void PrepareNccl();
   TopologyClientOptions ClientOptions() const;
-  absl::StatusOr<std::shared_ptr<const ToldView>> FindLastView();
+  absl::StatusOr<std::shared_ptr<const ReceivedView>> FindLastView();
   void KeepView();
   absl::Status OpenFolder(const std::string& folder);
   absl::Status MakePeer();
 
   const PeerProcessOptions options_;
-  const uint64_t boot_id_;
+  const uint64_t incarnation_id_;
   uint64_t id_;
   RealLoop loop_;
   ProcessReports reports_;

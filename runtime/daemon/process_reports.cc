@@ -23,7 +23,7 @@ absl::Status ProcessReports::Open(const std::string& folder, LogLimit limit) {
                  },
                  limit));
   counting_ = std::make_unique<CountingSink>(file_.get(), &events_);
-  telling_ = std::make_unique<TellingSink>(
+  logging_ = std::make_unique<LoggingSink>(
       counting_.get(), [this](const std::string& line) { Log(line); });
   return absl::OkStatus();
 }
@@ -42,7 +42,7 @@ void ProcessReports::Log(const std::string& line) const {
 void ProcessReports::Report(EventKind kind, const std::string& detail,
                             uint64_t times) {
   if (!opened()) return;
-  // Not into telling_: the process writes its own lines for the log.
+  // Not into logging_: the process writes its own lines for the log.
   counting_->OnEvent({.time = loop_->Now(),
                       .round = round_(),
                       .kind = kind,

@@ -22,8 +22,8 @@
 #include "runtime/neighborhood/connection_problems.h"
 #include "runtime/telemetry/counting_sink.h"
 #include "runtime/telemetry/jsonl_sink.h"
+#include "runtime/telemetry/logging_sink.h"
 #include "runtime/telemetry/metrics.h"
-#include "runtime/telemetry/telling_sink.h"
 #include "topology/fleet/event_kind.h"
 #include "topology/fleet/event_tally.h"
 
@@ -45,7 +45,7 @@ class ProcessReports {
   absl::Status Open(const std::string& folder, LogLimit limit);
   bool opened() const { return file_ != nullptr; }
   // The sink of the peer's metrics and events; null until Open.
-  MetricsSink* sink() const { return telling_.get(); }
+  MetricsSink* sink() const { return logging_.get(); }
   // The counts of the events that were kept.
   const EventTally* events() const { return &events_; }
   // Writes what has gathered.
@@ -73,7 +73,7 @@ class ProcessReports {
   EventTally events_;
   std::unique_ptr<JsonlSink> file_;
   std::unique_ptr<CountingSink> counting_;  // into file_
-  std::unique_ptr<TellingSink> telling_;    // into counting_
+  std::unique_ptr<LoggingSink> logging_;    // into counting_
   // The map grows with the members, not with the ids that unauthenticated
   // others claim.
   std::map<std::pair<std::string_view, PeerId>, Refusals> refusals_;

@@ -32,12 +32,11 @@ class ServiceRegistration {
   ServiceRegistration(const ServiceRegistration&) = delete;
   ServiceRegistration& operator=(const ServiceRegistration&) = delete;
 
-  // Makes the client and waits until the service has registered it or it may
-  // go on without, `timeout` at most.  `on_change` runs whenever the view or
-  // anything else of the membership may have changed.  OK without either: the
-  // process was asked to end first.  Else kUnavailable without an answer, or
-  // refused().
-  // Once.
+  // Creates the client and registers; returns within `timeout`.  OK:
+  // registered, may go on by the last view, or asked to end (see registered(),
+  // may_go_on()).  kUnavailable: no answer.  Else refused().  `on_change` runs
+  // whenever the view or anything else of the membership may have changed.
+  // Called once.
   Task<absl::Status> Run(TopologyClientOptions options,
                          std::unique_ptr<TopologyCalls> calls,
                          absl::Duration timeout,

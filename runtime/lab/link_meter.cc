@@ -13,7 +13,7 @@
 
 #include "algorithms/base/status_macros.h"
 #include "runtime/base/steady_time.h"
-#include "runtime/lab/urgency.h"
+#include "runtime/lab/realtime_priority.h"
 
 namespace gossamer {
 namespace {
@@ -110,7 +110,7 @@ RoundTrips LinkMeter::MeasureRoundTrips(size_t from, size_t to, int count,
   // measured.
   const int here = sockets_[from].get(), there = sockets_[to].get();
   // The measurement is of the network, not of this machine's other work.
-  const ScopedUrgency urgency(kMeterUrgency);
+  const ScopedRealtimePriority priority(kMeterPriority);
   std::map<uint64_t, absl::Time> sent;
   std::vector<double> took;
   RoundTrips result;
@@ -167,7 +167,7 @@ int64_t LinkMeter::Drain(int socket) const {
 double LinkMeter::MeasureRate(size_t from, size_t to, double bytes_per_second,
                               absl::Duration how_long, absl::Duration limit) {
   const int here = sockets_[from].get(), there = sockets_[to].get();
-  const ScopedUrgency urgency(kMeterUrgency);
+  const ScopedRealtimePriority priority(kMeterPriority);
   // Datagrams of an earlier measurement would count as arrived at once.
   Drain(there);
   Burst burst(addresses_[to]);

@@ -13,7 +13,7 @@
 #include <cerrno>
 #include <cmath>
 
-#include "runtime/lab/urgency.h"
+#include "runtime/lab/realtime_priority.h"
 
 namespace gossamer {
 namespace {
@@ -122,7 +122,7 @@ void PacketSwitch::Run() {
   ::pthread_setname_np(::pthread_self(), "lab-switch");
   // Without the priority the lab works, and packets are late while the machine
   // is busy.
-  report_.real_time = BecomeUrgent(kSwitchUrgency);
+  report_.real_time = SetRealtimePriority(kSwitchPriority);
   // Packets that are due go first: being late is the one error that this thread
   // can make.
   while (running_) {

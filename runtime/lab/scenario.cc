@@ -11,7 +11,7 @@
 #include "algorithms/base/status_macros.h"
 #include "proto/lab.pb.h"
 #include "runtime/config/config_text.h"
-#include "runtime/lab/ladder.h"
+#include "runtime/lab/link_presets.h"
 #include "runtime/lab/scenario_check.h"
 #include "runtime/lab/units.h"
 #include "topology/graph.h"
@@ -106,10 +106,10 @@ void ApplyValues(const Config& config, LinkSpec& spec) {
 }
 
 void ApplyLink(const LinkConfig& link, LinkSpec& spec) {
-  if (const Rung* const rung = FindRung(link.like())) {
-    // A rung has no outages.
+  if (const LinkPreset* const preset = FindLinkPreset(link.like())) {
+    // A preset has no outages.
     std::vector<Outage> outages = std::move(spec.outages);
-    spec = SpecOf(*rung);
+    spec = SpecOf(*preset);
     spec.outages = std::move(outages);
   }
   if (link.has_rtt()) spec.delay = *ParseNanos(link.rtt(), kAnySeconds) / 2;

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/spelling.h"
-#include "runtime/lab/ladder.h"
+#include "runtime/lab/link_presets.h"
 #include "runtime/lab/units.h"
 #include "topology/graph.h"
 
@@ -191,11 +191,11 @@ void Checker::CheckLink(int index) {
   const std::string at = absl::StrCat("link[", index, "]");
   // All checks run, so that a person sees every error of a file at once.
   CheckEnds(link, at);
-  if (link.has_like() && FindRung(link.like()) == nullptr) {
+  if (link.has_like() && FindLinkPreset(link.like()) == nullptr) {
     std::vector<std::string_view> known;
-    for (const Rung& rung : kLadder) known.push_back(rung.name);
+    for (const LinkPreset& preset : kLinkPresets) known.push_back(preset.name);
     Refuse(at + ".like",
-           absl::StrCat("is \"", link.like(), "\", no rung of the ladder; ",
+           absl::StrCat("is \"", link.like(), "\", no link preset; ",
                         Suggestion(link.like(), known)));
   }
   CheckDelays(link, at);

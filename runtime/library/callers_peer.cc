@@ -108,12 +108,13 @@ absl::StatusOr<uint64_t> CallersPeer::HashOfParameters() const {
 }
 
 absl::Status CallersPeer::Start() {
-  GOSSAMER_ASSIGN_OR_RETURN(options_.first_values, HashOfParameters());
+  GOSSAMER_ASSIGN_OR_RETURN(options_.initial_parameters_hash,
+                            HashOfParameters());
   options_.game = [this](const DeviceQueue& queue) {
     // During a step the process is there: it waits for the step.
     return caller_->MakeGame(queue, [this] {
-      const PeerProcess::Standing at = process_->standing();
-      return CallerProgress{at.id, at.round, at.members};
+      return CallerProgress{process_->id(), process_->round(),
+                            process_->members()};
     });
   };
   MutexLock lock(&mu_);

@@ -85,9 +85,9 @@ void TopologyClient::Start() {
 }
 
 std::shared_ptr<const View> TopologyClient::last_view() const {
-  const bool unanswered =
-      phase_ == Phase::kRegistering && expected_ == 0 && told_->view.epoch == 0;
-  const std::shared_ptr<const ToldView>& last = options_.last_view;
+  const bool unanswered = phase_ == Phase::kRegistering && expected_ == 0 &&
+                          received_->view.epoch == 0;
+  const std::shared_ptr<const ReceivedView>& last = options_.last_view;
   if (!unanswered || last == nullptr || options_.checkpoint_rounds.empty() ||
       loop_->Now() < started_ + options_.answer_timeout) {
     return nullptr;
@@ -95,11 +95,11 @@ std::shared_ptr<const View> TopologyClient::last_view() const {
   return {last, &last->view};
 }
 
-void TopologyClient::GoOnByLastView() {
+void TopologyClient::ResumeFromLastView() {
   if (last_view() == nullptr) return;
-  auto told = std::make_shared<ToldView>(*options_.last_view);
-  told->view.resume_round = options_.checkpoint_rounds.back();
-  told_ = by_last_view_ = std::move(told);
+  auto received = std::make_shared<ReceivedView>(*options_.last_view);
+  received->view.resume_round = options_.checkpoint_rounds.back();
+  received_ = resumed_view_ = std::move(received);
   trained_ = true;
   options_.checkpoint_rounds.clear();
   observers_.Notify();
@@ -111,11 +111,11 @@ void TopologyClient::Rejoin(bool trained) {
   ++rejoined_;
   trained_ = trained_ || trained;
   if (trained_) options_.checkpoint_rounds.clear();
-  told_ = std::make_shared<const ToldView>();
+  received_ = std::make_shared<const ReceivedView>();
   suspected_.clear();
   report_.sketch.clear();
   begun_ = acknowledged_stop_ = 0;
-  took_up_ = false;
+  adopted_ = false;
   donors_.clear();
   joiners_.clear();
   ready_ = false;
@@ -134,9 +134,9 @@ bool TopologyClient::RenewIncarnation() {
 }
 
 // Returns an id that differs between any two incarnations, also of one process.
-uint64_t TopologyClient::BootId() const {
-  if (rejoined_ == 0 || SeededBug("same-life")) return options_.boot_id;
-  return RngKey(options_.boot_id).Fold("life").Bits(rejoined_) | 1;
+uint64_t TopologyClient::IncarnationId() const {
+  if (rejoined_ == 0 || SeededBug("same-life")) return options_.incarnation_id;
+  return RngKey(options_.incarnation_id).Fold("life").Bits(rejoined_) | 1;
 }
 
 void TopologyClient::Finish(absl::Duration limit, EventLoop::Callback done) {
@@ -198,7 +198,7 @@ void TopologyClient::SendRegister() {
   request.set_oldest_protocol_version(kControlVersions.oldest);
   request.set_run_id(options_.run_id);
   request.set_peer_id(options_.peer_id.value);
-  request.set_boot_id(BootId());
+  request.set_incarnation_id(IncarnationId());
   request.set_address(options_.address);
   request.set_device(options_.device);
   request.set_has_parameters(trained_);
@@ -208,7 +208,7 @@ void TopologyClient::SendRegister() {
   if (options_.layout.size() <= kMaxLayoutBytes) {
     request.set_layout(options_.layout);
   }
-  request.set_first_values(options_.first_values);
+  request.set_initial_parameters_hash(options_.initial_parameters_hash);
   request.set_configuration_hash(options_.configuration_hash);
   if (options_.configuration.size() <= kMaxConfigurationBytes) {
     request.set_configuration(options_.configuration);
@@ -218,7 +218,7 @@ void TopologyClient::SendRegister() {
   }
   // The view goes along only if the request stays within the service's limit.
   const auto fits = [&] {
-    return request.ByteSizeLong() + told_->message.ByteSizeLong() +
+    return request.ByteSizeLong() + received_->message.ByteSizeLong() +
                kFieldBytes <=
            static_cast<size_t>(options_.max_request_bytes);
   };
@@ -228,7 +228,7 @@ void TopologyClient::SendRegister() {
       request.clear_configuration();
       request.clear_layout();
     }
-    if (fits()) *request.mutable_view() = told_->message;
+    if (fits()) *request.mutable_view() = received_->message;
   }
   in_flight_ = true;
   calls_->Register(std::move(request),
@@ -297,11 +297,11 @@ void TopologyClient::OnHeartbeat(const absl::Status& status,
     // that trains goes on as the same incarnation.  A peer that still loads its
     // checkpoint for a view has no other parameters, so it starts over as at
     // its first registration.
-    if (took_up_) {
+    if (adopted_) {
       trained_ = true;
       options_.checkpoint_rounds.clear();
     } else {
-      told_ = std::make_shared<const ToldView>();
+      received_ = std::make_shared<const ReceivedView>();
     }
     outside_ = false;  // the next answer sets it again if it still holds
     phase_ = Phase::kRegistering;
@@ -373,17 +373,17 @@ void TopologyClient::Learn(const wire::HeartbeatResponse& response) {
 }
 
 absl::Status TopologyClient::TakeView(const wire::HeartbeatResponse& answer) {
-  GOSSAMER_ASSIGN_OR_RETURN(std::shared_ptr<const ToldView> told,
-                            options_.read_view(answer, *told_));
+  GOSSAMER_ASSIGN_OR_RETURN(std::shared_ptr<const ReceivedView> received,
+                            options_.read_view(answer, *received_));
   if (options_.check_view) {
-    GOSSAMER_RETURN_IF_ERROR(options_.check_view(told->message));
+    GOSSAMER_RETURN_IF_ERROR(options_.check_view(received->message));
   }
-  const View& view = told->view;
+  const View& view = received->view;
   // An answer that was delayed, or comes from a service with an old disk, must
   // not bring an earlier view back.
-  if (view.run_id == options_.run_id && view.NewerThan(told_->view) &&
+  if (view.run_id == options_.run_id && view.NewerThan(received_->view) &&
       (view.RankOf(options_.peer_id) || view.DepartureOf(options_.peer_id))) {
-    told_ = std::move(told);
+    received_ = std::move(received);
   }
   return absl::OkStatus();
 }
@@ -403,7 +403,7 @@ void TopologyClient::Retry(const absl::Status& why) {
   const absl::Duration full = std::min(
       kLastRetry, kFirstRetry * (1 << std::min<uint64_t>(failures_, 6)));
   const double jitter =
-      RngKey(options_.boot_id).Fold("retry").Uniform(failures_++);
+      RngKey(options_.incarnation_id).Fold("retry").Uniform(failures_++);
   send_again_ = false;
   SendAt(loop_->Now() + full * (0.5 + 0.5 * jitter));
   if (last_view() != nullptr) observers_.Notify();

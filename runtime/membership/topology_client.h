@@ -21,7 +21,7 @@
 #include "algorithms/base/ids.h"
 #include "proto/topology.pb.h"
 #include "runtime/base/event_loop.h"
-#include "runtime/membership/told_view.h"
+#include "runtime/membership/received_view.h"
 #include "topology/fleet/change_observers.h"
 #include "topology/fleet/membership.h"
 #include "topology/fleet/protocol.h"
@@ -49,20 +49,21 @@ struct TopologyClientOptions {
   std::string run_id;
   PeerId peer_id;  // 0: the service assigns one
   // A number above 0 that differs between any two incarnations of a peer.
-  uint64_t boot_id = 0;
+  uint64_t incarnation_id = 0;
   std::string address;      // host:port that neighbours dial
   std::string device = {};  // Member::device
   uint64_t layout_fingerprint = 0;
-  std::string layout = {};    // ParameterLayout::Text()
-  uint64_t first_values = 0;  // Registration::first_values
+  std::string layout = {};               // ParameterLayout::Text()
+  uint64_t initial_parameters_hash = 0;  // as Registration's
   uint64_t configuration_hash = 0;
   std::string configuration = {};  // Registration::configuration
   bool auto_overlap = false;       // it takes the overlap that views state
   std::vector<uint64_t> checkpoint_rounds;
   int max_request_bytes = kRequestBytes;  // MaxRequestBytes of the run
-  // The view that the process before this one was told last, to go on by if the
-  // service does not answer; null: none.  Of no use without checkpoint rounds.
-  std::shared_ptr<const ToldView> last_view = nullptr;
+  // The view that the process before this one received last, to resume from if
+  // the service does not answer; null: none.  Of no use without checkpoint
+  // rounds.
+  std::shared_ptr<const ReceivedView> last_view = nullptr;
   // The time without any answer after which that may be.  Another instance of
   // the service takes over sooner.
   absl::Duration answer_timeout = absl::Seconds(10);
@@ -115,12 +116,14 @@ class TopologyClient final : public Membership {
   // once the service knows, or after `limit`.  No heartbeat follows.
   void Finish(absl::Duration limit, EventLoop::Callback done);
 
-  const View& view() const override { return told_->view; }
+  const View& view() const override { return received_->view; }
   std::shared_ptr<const View> SharedView() const override {
-    return {told_, &told_->view};
+    return {received_, &received_->view};
   }
-  // The same with what a later process needs to go on by it.
-  const std::shared_ptr<const ToldView>& told() const { return told_; }
+  // The same with its message, from which a later process may resume.
+  const std::shared_ptr<const ReceivedView>& received() const {
+    return received_;
+  }
   std::optional<uint64_t> fleet_round() const override { return fleet_round_; }
   std::optional<uint64_t> second_round() const override {
     return second_round_;
@@ -133,8 +136,10 @@ class TopologyClient final : public Membership {
   void Rejoin(bool trained) override;
   bool RenewIncarnation() override;
   std::shared_ptr<const View> last_view() const override;
-  void GoOnByLastView() override;
-  bool by_last_view() const override { return by_last_view_ == told_; }
+  void ResumeFromLastView() override;
+  bool resumed_from_last_view() const override {
+    return resumed_view_ == received_;
+  }
   void RequestLeave() override;
   bool first_named() const override { return first_named_; }
   std::vector<Member> donors() const override { return donors_; }
@@ -144,8 +149,8 @@ class TopologyClient final : public Membership {
   std::optional<SurveyTask> survey() const override { return survey_; }
   void ReportMeasured(uint64_t number,
                       std::optional<LinkMeasurement> measured) override;
-  void ViewAdopted() override { took_up_ = view().epoch != 0; }
-  bool took_up() const { return took_up_; }
+  void ViewAdopted() override { adopted_ = view().epoch != 0; }
+  bool adopted() const { return adopted_; }
   void BeginRound(uint64_t round) override;
   void AcknowledgeStop(uint64_t round) override;
   void RequestStop() override;
@@ -180,12 +185,12 @@ class TopologyClient final : public Membership {
   void SetReachable(const absl::Status& status);
   void End();
   absl::Duration Interval() const;
-  uint64_t BootId() const;
+  uint64_t IncarnationId() const;
 
   TopologyClientOptions options_;
   uint64_t rejoined_ = 0;  // incarnations after the first one
   bool trained_ = false;
-  bool took_up_ = false;  // the peer trains by the view, or did by one before
+  bool adopted_ = false;  // the peer trains by the view, or did by one before
   // The service's generation when this peer registered.
   uint64_t registered_generation_ = 0;
   EventLoop* const loop_;
@@ -209,9 +214,10 @@ class TopologyClient final : public Membership {
   bool reachable_ = true;
   absl::Duration heartbeat_ = absl::Seconds(1);
 
-  std::shared_ptr<const ToldView> told_ = std::make_shared<const ToldView>();
+  std::shared_ptr<const ReceivedView> received_ =
+      std::make_shared<const ReceivedView>();
   bool takes_changes_ = true;  // else views come whole
-  std::shared_ptr<const ToldView> by_last_view_;
+  std::shared_ptr<const ReceivedView> resumed_view_;
   std::optional<uint64_t> fleet_round_, second_round_;
   std::optional<double> fleet_busy_;
   StopState stop_;

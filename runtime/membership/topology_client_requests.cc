@@ -94,7 +94,7 @@ wire::HeartbeatRequest TopologyClient::MakeHeartbeat() const {
   wire::HeartbeatRequest request;
   request.set_run_id(options_.run_id);
   request.set_peer_id(options_.peer_id.value);
-  request.set_boot_id(BootId());
+  request.set_incarnation_id(IncarnationId());
   request.set_registered_generation(registered_generation_);
   request.set_takes_view_changes(takes_changes_);
   request.set_view_generation(view().generation);

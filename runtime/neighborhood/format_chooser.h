@@ -14,7 +14,7 @@
 
 #include "absl/time/time.h"
 #include "algorithms/compress/codec.h"
-#include "runtime/base/recent.h"
+#include "runtime/base/recent_values.h"
 #include "runtime/transport/transport.h"
 
 namespace gossamer {
@@ -35,7 +35,7 @@ class FormatChooser {
   std::optional<WireFormat> Choose(const Codec& codec, absl::Duration busy);
 
  private:
-  Recent bytes_per_second_;
+  RecentValues bytes_per_second_;
   absl::Duration last_, before_last_;  // transits with the present format
   std::optional<WireFormat> chosen_;
   size_t recorded_ = 0;   // since the last change

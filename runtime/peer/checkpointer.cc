@@ -10,7 +10,7 @@
 #include "absl/strings/strip.h"
 #include "algorithms/base/status_macros.h"
 #include "algorithms/edge/saved_edge.h"
-#include "runtime/checkpoint/snapshot.h"
+#include "runtime/checkpoint/peer_state.h"
 #include "runtime/peer/compute.h"
 
 namespace gossamer {
@@ -428,11 +428,11 @@ void Checkpointer::ReportDamaged(
     return;
   }
   for (const StoredCheckpoint& stored : *list) {
-    if (stored.whole.ok()) continue;
-    std::string detail(stored.whole.message());
+    if (stored.integrity.ok()) continue;
+    std::string detail(stored.integrity.message());
     if (!kept.ok()) {
       absl::StrAppend(&detail, "; it was not kept: ", kept.message());
-    } else if (absl::IsDataLoss(stored.whole)) {
+    } else if (absl::IsDataLoss(stored.integrity)) {
       absl::StrAppend(&detail, "; kept as damaged-round-", stored.round);
     }
     reporter_->Report("checkpoint_damaged", detail);

@@ -60,8 +60,8 @@ absl::Status GossipTrainer::OnView(bool first, const SavedEdges& saved) {
   if (!parts_.decisions->replays()) parts_.watch->Start();
   // Nobody can wait for a peer that no view has named before.
   return first && !parts_.membership->first_named()
-             ? parts_.edges->AnnounceEpoch(view,
-                                           parts_.membership->by_last_view())
+             ? parts_.edges->AnnounceEpoch(
+                   view, parts_.membership->resumed_from_last_view())
              : absl::OkStatus();
 }
 
@@ -266,7 +266,7 @@ Task<bool> GossipTrainer::AwaitNeighbours(std::span<const RowEntry> row,
           awaited = std::min(awaited, parts_.loop->Now() + kAwaitedLimit);
         }
         return neighborhood_.Acquainted(row) ||
-               parts_.health->asked_in_vain() || parts_.stop->EndedBehind() ||
+               parts_.health->donation_failed() || parts_.stop->EndedBehind() ||
                parts_.loop->Now() >= awaited;
       },
       limit, [&] { return awaited; });
@@ -285,7 +285,7 @@ Task<absl::Status> GossipTrainer::Await(std::span<const RowEntry> row,
         // changes nothing itself.
         neighborhood_.UpdateOverdue(row, id, length);
         return neighborhood_.Arrived(row, id, length) ||
-               parts_.stop->EndedBehind() || parts_.health->asked_in_vain();
+               parts_.stop->EndedBehind() || parts_.health->donation_failed();
       },
       started + spec_.liveness_limit,
       [=, this] { return neighborhood_.NextDeadline(row, id, length); });

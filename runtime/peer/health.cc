@@ -17,15 +17,15 @@ constexpr uint64_t kSkippedRounds = 100;
 
 bool Health::Check() {
   sound_ = state_->Sound();
-  if (sound_) asked_in_vain_ = false;  // it can be asked again
+  if (sound_) donation_failed_ = false;  // it can be asked again
   return sound_;
 }
 
 // The peer that asks may be the one that this peer waits for: it must not wait
 // any longer, but recover, or begin anew with all others.
-void Health::NoDonorFound() {
+void Health::OnDonationFailed() {
   sound_ = false;
-  asked_in_vain_ = true;
+  donation_failed_ = true;
 }
 
 bool Health::CannotStep() const {
@@ -34,7 +34,7 @@ bool Health::CannotStep() const {
 }
 
 absl::Status Health::MayRecover() {
-  asked_in_vain_ = false;
+  donation_failed_ = false;
   if (rounds_ > kHealthyRounds) in_a_row_ = 0;
   if (in_a_row_ < kMostInARow) return absl::OkStatus();
   return absl::DataLossError(absl::StrFormat(

@@ -27,10 +27,10 @@ class Health {
   bool Check();
   // The result of the last check.
   bool sound() const { return sound_; }
-  // They were not sound when another peer asked for them, and nobody has
-  // checked them since.
-  bool asked_in_vain() const { return asked_in_vain_; }
-  void NoDonorFound();
+  // A joiner asked for the parameters and they were not sound; they have not
+  // been checked since.
+  bool donation_failed() const { return donation_failed_; }
+  void OnDonationFailed();
 
   // A step has been made or skipped.  Called on the compute engine; the loop
   // reads the count after it.
@@ -58,7 +58,7 @@ class Health {
   const PeerSpec& spec_;
   const TrainingState* const state_;
   bool sound_ = true;
-  bool asked_in_vain_ = false;
+  bool donation_failed_ = false;
   uint64_t skipped_ = 0;
   uint64_t rounds_ = 0;
   uint64_t recoveries_ = 0, in_a_row_ = 0;

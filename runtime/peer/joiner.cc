@@ -38,9 +38,10 @@ Task<absl::Status> Joiner::Join() {
   while (!parts_.lifecycle->over()) {
     const bool news = co_await parts_.waiter->Until(
         [this, m] {
-          // Donors are of interest once: with borrowed parameters the peer only
+          // Donors are of interest once: with a restored state the peer only
           // waits to be admitted.
-          if (Answered() || (!borrowed_ && !m->donors().empty())) return true;
+          if (Answered() || (!unadmitted_state_ && !m->donors().empty()))
+            return true;
           parts_.resume->Tick();
           return parts_.resume->round().has_value();
         },
@@ -52,7 +53,7 @@ Task<absl::Status> Joiner::Join() {
     if (m->view().epoch != 0) {
       // A view comes before a refusal or a stop: a peer that is a member
       // follows the fleet's rounds to the stop.
-      Task<absl::Status> taken = TakeUp();
+      Task<absl::Status> taken = AdoptFirstView();
       GOSSAMER_CO_RETURN_IF_ERROR(co_await taken.result());
       if (parts_.lifecycle->state() == Lifecycle::State::kTraining) {
         co_return absl::OkStatus();
@@ -61,7 +62,7 @@ Task<absl::Status> Joiner::Join() {
     }
     GOSSAMER_CO_RETURN_IF_ERROR(m->refused());
     if (parts_.resume->round()) {
-      Task<absl::Status> gone_on = ResumeByLastView();
+      Task<absl::Status> gone_on = ResumeFromLastView();
       GOSSAMER_CO_RETURN_IF_ERROR(co_await gone_on.result());
       if (parts_.lifecycle->state() == Lifecycle::State::kTraining) {
         co_return absl::OkStatus();
@@ -79,7 +80,7 @@ Task<absl::Status> Joiner::Join() {
     if (m->outside()) {
       // The service gave this peer up while it waited: it was frozen, or the
       // service away.
-      m->Rejoin(/*trained=*/borrowed_ || parts_.state->steps() > 0);
+      m->Rejoin(/*trained=*/unadmitted_state_ || parts_.state->steps() > 0);
       continue;
     }
     Task<absl::Status> collected = Collect();
@@ -90,7 +91,7 @@ Task<absl::Status> Joiner::Join() {
 
 // Begins by the view that is known, unless it is over by the time that the
 // checkpoints have been read.
-Task<absl::Status> Joiner::TakeUp() {
+Task<absl::Status> Joiner::AdoptFirstView() {
   // Kept: another view may come while the checkpoints are read.
   const std::shared_ptr<const View> shared = parts_.membership->SharedView();
   const View& view = *shared;
@@ -113,11 +114,11 @@ Task<absl::Status> Joiner::TakeUp() {
   if (gone || out_of_time()) {
     // A service that has lost this peer lets it in with what members give; one
     // that out_of_time has what it restored.
-    if (out_of_time()) borrowed_ = borrowed_ || resumed->state;
+    if (out_of_time()) unadmitted_state_ = unadmitted_state_ || resumed->state;
     co_return absl::OkStatus();
   }
   // From here on the parameters are a member's own.
-  borrowed_ = false;
+  unadmitted_state_ = false;
   GOSSAMER_CO_RETURN_IF_ERROR(
       parts_.lifecycle->Apply(Lifecycle::Event::kAdmitted));
   co_return parts_.views->Adopt(resumed->edges);
@@ -125,10 +126,10 @@ Task<absl::Status> Joiner::TakeUp() {
 
 // The service does not answer, and members of the last view train by it:
 // they wait for this peer, or have been going on without it.
-Task<absl::Status> Joiner::ResumeByLastView() {
+Task<absl::Status> Joiner::ResumeFromLastView() {
   const uint64_t theirs = *parts_.resume->round();
-  parts_.membership->GoOnByLastView();
-  Task<absl::Status> taken = TakeUp();
+  parts_.membership->ResumeFromLastView();
+  Task<absl::Status> taken = AdoptFirstView();
   GOSSAMER_CO_RETURN_IF_ERROR(co_await taken.result());
   if (parts_.lifecycle->state() != Lifecycle::State::kTraining) {
     co_return absl::OkStatus();
@@ -147,7 +148,7 @@ Task<absl::Status> Joiner::ResumeByLastView() {
   co_return absl::OkStatus();
 }
 
-// The state comes from members, as the middle of theirs, and is waited for
+// The state comes from members, as the median of theirs, and is waited for
 // until a view says that it is not needed.
 Task<absl::Status> Joiner::Collect() {
   Task<absl::StatusOr<bool>> collect =
@@ -158,7 +159,7 @@ Task<absl::Status> Joiner::Collect() {
   GOSSAMER_CO_RETURN_IF_ERROR(collected.status());
   if (!*collected) co_return absl::OkStatus();
   parts_.decisions->NoteMembers(parts_.state->round());
-  borrowed_ = true;
+  unadmitted_state_ = true;
   parts_.membership->SetReady();
   co_return absl::OkStatus();
 }
@@ -219,7 +220,7 @@ Task<absl::Status> Joiner::Recover() {
                       parts_.health->in_a_row(), Health::kMostInARow));
   // The checkpoint in hand waits for edges of the incarnation that ends here.
   parts_.checkpointer->Discard();
-  borrowed_ = false;
+  unadmitted_state_ = false;
   // A peer with steps that is evicted while it waits would register as trained
   // (Join), and bring the lost parameters back.
   parts_.state->set_steps(0);

@@ -58,12 +58,13 @@ class Joiner {
   // cannot be, the peer goes on and contributes nothing.
   Task<absl::Status> Recover();
 
-  // The parameters are of members or of the disk, and not in a view yet.
-  bool has_borrowed() const { return borrowed_; }
+  // The state is restored, from members or from the disk, and no view has
+  // admitted this peer with it yet.
+  bool has_unadmitted_state() const { return unadmitted_state_; }
 
  private:
-  Task<absl::Status> TakeUp();
-  Task<absl::Status> ResumeByLastView();
+  Task<absl::Status> AdoptFirstView();
+  Task<absl::Status> ResumeFromLastView();
   Task<absl::Status> Collect();
   absl::Status BeginIncarnation();
   bool Answered() const;
@@ -71,7 +72,7 @@ class Joiner {
 
   const PeerSpec& spec_;
   const Parts parts_;
-  bool borrowed_ = false;
+  bool unadmitted_state_ = false;
 };
 
 }  // namespace gossamer

@@ -15,7 +15,7 @@
 #include "algorithms/base/throttle.h"
 #include "algorithms/kernels/device_queue.h"
 #include "runtime/base/event_loop.h"
-#include "runtime/base/recent.h"
+#include "runtime/base/recent_values.h"
 #include "runtime/neighborhood/neighborhood.h"
 #include "runtime/peer/training_state.h"
 #include "runtime/telemetry/metrics.h"
@@ -80,9 +80,9 @@ class Reporter {
   RoundMetrics metrics_;
   Throttle unauthenticated_, congestion_;
   absl::Duration round_length_;
-  bool warm_ = false;        // a first round is over
-  Recent busy_, exchanges_;  // seconds
-  uint64_t exchanged_ = 0;   // rounds with one of the present formats
+  bool warm_ = false;              // a first round is over
+  RecentValues busy_, exchanges_;  // seconds
+  uint64_t exchanged_ = 0;         // rounds with one of the present formats
   uint64_t sketch_every_ = 1;
   absl::Time sketched_ = absl::InfinitePast();
   std::vector<double> sketch_;

@@ -138,8 +138,8 @@ Task<absl::Status> RoundLoop::Finish() {
   // A peer that waits to begin, or to begin again with what it got, has nothing
   // of its own: saved as of a round that it knows from before, it would set
   // aside later ones that the others share.
-  bool own =
-      in_fleet || (parts_.state->steps() > 0 && !parts_.joiner->has_borrowed());
+  bool own = in_fleet || (parts_.state->steps() > 0 &&
+                          !parts_.joiner->has_unadmitted_state());
   own = own && parts_.trainer->AtBoundary();
   if (own && parts_.checkpointer->saves()) {
     Task<bool> prepared = PrepareState(kLastState);

@@ -10,7 +10,7 @@
 #include "algorithms/base/status_macros.h"
 #include "algorithms/kernels/kernels.h"
 #include "runtime/base/sha256.h"
-#include "runtime/checkpoint/snapshot.h"
+#include "runtime/checkpoint/peer_state.h"
 
 namespace gossamer {
 namespace {
@@ -99,7 +99,7 @@ void StateSharing::OfferIfWanted() {
   if (!parts_.state->Sound()) {
     // A state that is not sound is worse than none.  The joiner may be the one
     // that this peer waits for, so the wait must end (health.cc).
-    parts_.health->NoDonorFound();
+    parts_.health->OnDonationFailed();
     parts_.waiter->Notify();
     return;
   }
@@ -129,7 +129,7 @@ void StateSharing::Offer(Checkpoint state) {
   donor_.Prepare();
   parts_.compute->Run(
       [written] {
-        written->bytes = EncodeSnapshot(written->state);
+        written->bytes = EncodeState(written->state);
         written->hash = Sha256(written->bytes);
       },
       [this, written, alive = std::weak_ptr<bool>(alive_)] {

@@ -56,7 +56,7 @@ class StateSharing {
   // one that joins can give it.
   void OfferIfWanted();
 
-  // Collects states of members and restores the middle of them, until `enough`.
+  // Collects states of members and restores the median of them, until `enough`.
   // False if it has none.
   Task<absl::StatusOr<bool>> Collect(std::function<bool()> enough);
 

@@ -106,7 +106,7 @@ absl::Status Rehearsal::AddPeer() {
                         ? 0
                         : schedule_->Row(edges_of, 1).neighbors.size(),
            .read_view =
-               [this](const auto& answer, const ToldView& base) {
+               [this](const auto& answer, const ReceivedView& base) {
                  return Read(answer, base);
                },
            .make_schedule =
@@ -237,16 +237,16 @@ void Rehearsal::Outages(PeerId from, PeerId to, const Outage& outage) {
       absl::Nanoseconds(outage.every)}(begin_ + absl::Nanoseconds(outage.from));
 }
 
-absl::StatusOr<std::shared_ptr<const ToldView>> Rehearsal::Read(
-    const wire::HeartbeatResponse& answer, const ToldView& base) {
+absl::StatusOr<std::shared_ptr<const ReceivedView>> Rehearsal::Read(
+    const wire::HeartbeatResponse& answer, const ReceivedView& base) {
   const wire::ViewMessage& view =
       answer.has_view() ? answer.view() : answer.view_change().view();
-  std::shared_ptr<const ToldView>& told =
-      told_[{view.generation(), view.epoch(), view.resume_round()}];
-  if (told == nullptr) {
-    GOSSAMER_ASSIGN_OR_RETURN(told, ReadView(answer, base));
+  std::shared_ptr<const ReceivedView>& received =
+      received_[{view.generation(), view.epoch(), view.resume_round()}];
+  if (received == nullptr) {
+    GOSSAMER_ASSIGN_OR_RETURN(received, ReadView(answer, base));
   }
-  return told;
+  return received;
 }
 
 absl::StatusOr<std::shared_ptr<const MixingSchedule>> Rehearsal::ScheduleOf(

@@ -24,7 +24,7 @@
 #include "absl/time/time.h"
 #include "proto/run.pb.h"
 #include "runtime/lab/scenario.h"
-#include "runtime/membership/told_view.h"
+#include "runtime/membership/received_view.h"
 #include "runtime/sim/fleet_event.h"
 #include "runtime/sim/rehearsed_peer.h"
 #include "runtime/sim/sim_network.h"
@@ -100,8 +100,8 @@ class Rehearsal {
   SimLink LinkOf(PeerId from, PeerId to);
   void Outages(PeerId from, PeerId to, const Outage& outage);
   // Of all peers: the view of a name is one, and so is its schedule.
-  absl::StatusOr<std::shared_ptr<const ToldView>> Read(
-      const wire::HeartbeatResponse& answer, const ToldView& base);
+  absl::StatusOr<std::shared_ptr<const ReceivedView>> Read(
+      const wire::HeartbeatResponse& answer, const ReceivedView& base);
   absl::StatusOr<std::shared_ptr<const MixingSchedule>> ScheduleOf(
       const View& view);
 
@@ -114,7 +114,8 @@ class Rehearsal {
   // Of the first view; null if the algorithm is centralized.
   std::unique_ptr<MixingSchedule> schedule_;
   // By generation, epoch and round to resume from; by generation and epoch.
-  std::map<std::array<uint64_t, 3>, std::shared_ptr<const ToldView>> told_;
+  std::map<std::array<uint64_t, 3>, std::shared_ptr<const ReceivedView>>
+      received_;
   std::map<std::array<uint64_t, 2>, std::shared_ptr<const MixingSchedule>>
       schedules_;
   std::vector<std::unique_ptr<RehearsedPeer>> peers_;  // null: has died

@@ -125,14 +125,16 @@ absl::Status RehearsedPeer::Compose(SimNetwork& network,
   compute_ = std::make_unique<Compute>(&loop_, game_.get(), Overhead());
   const PeerId self = IdOf(options_.rank);
   transport_ = network.CreateEndpoint(self, &loop_);
-  // Boot ids come from the seed instead of from chance: a rehearsal repeats.
-  const RngKey boot = RngKey(config.seed()).Fold("boot").Fold(self.value);
+  // Incarnation ids come from the seed instead of from chance: a rehearsal
+  // repeats.
+  const RngKey incarnation =
+      RngKey(config.seed()).Fold("boot").Fold(self.value);
   TopologyClientOptions client;
   client.max_request_bytes = MaxRequestBytes(static_cast<int>(config.peers()));
   client.service = "the service";
   client.run_id = config.name();
   client.peer_id = self;
-  client.boot_id = boot.Bits(0) | 1;
+  client.incarnation_id = incarnation.Bits(0) | 1;
   client.address = absl::StrCat("rank ", options_.rank);
   client.layout_fingerprint = layout.fingerprint();
   client.configuration_hash = ConfigurationHash(config);
@@ -148,8 +150,9 @@ absl::Status RehearsedPeer::Compose(SimNetwork& network,
   });
   GOSSAMER_ASSIGN_OR_RETURN(PeerSpec spec, PeerSpecOf(config));
   spec.self = self;
-  spec.epoch = MakeEpoch(
-      static_cast<uint64_t>(absl::ToUnixSeconds(loop_.Now())), boot.Bits(1));
+  spec.epoch =
+      MakeEpoch(static_cast<uint64_t>(absl::ToUnixSeconds(loop_.Now())),
+                incarnation.Bits(1));
   spec.evaluates = options_.rank == 0;
   Reporter::Sketch sketch = [seed = config.seed(), layout = &game_->layout()](
                                 const DeviceQueue& queue,

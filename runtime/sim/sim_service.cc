@@ -195,7 +195,7 @@ absl::Status SimService::Start(bool old) {
 bool SimService::MayForget() const {
   if (options_.fleet.elastic || !disk_ || disk_->view.epoch == 0) return true;
   return std::ranges::all_of(disk_->members, [this](const MemberRecord& m) {
-    const auto known = views_known_.find({m.boot_id, disk_->view.epoch});
+    const auto known = views_known_.find({m.incarnation_id, disk_->view.epoch});
     return known != views_known_.end();
   });
 }
@@ -245,7 +245,7 @@ void SimService::OnAnswered(const wire::HeartbeatRequest& request,
                             const absl::Status& status) {
   if (status.ok() || absl::IsUnavailable(status)) {
     if (options_.observer) options_.observer->Heard(request, loop_.Now());
-    views_known_.emplace(request.boot_id(), request.view_epoch());
+    views_known_.emplace(request.incarnation_id(), request.view_epoch());
   }
 }
 

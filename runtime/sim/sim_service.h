@@ -112,7 +112,8 @@ class SimService {
   std::set<PeerId> deaf_to_, mute_to_;
   std::optional<FleetRecord> disk_;
   std::optional<FleetRecord> backup_;
-  std::set<std::pair<uint64_t, uint64_t>> views_known_;  // boot ids and epochs
+  // Incarnation ids and epochs.
+  std::set<std::pair<uint64_t, uint64_t>> views_known_;
   std::unique_ptr<ControlPlane> plane_;
   std::shared_ptr<wire::ViewMessage> answered_view_;  // the last that was taken
   double loss_ = 0;

@@ -50,7 +50,7 @@ class BeatingService {
     const uint64_t id = beats_++ % peers_ + 1;
     const View& view = plane_->fleet().record().view;
     beat_.set_peer_id(id);
-    beat_.set_boot_id(id);
+    beat_.set_incarnation_id(id);
     beat_.set_registered_generation(plane_->fleet().record().generation);
     beat_.set_view_generation(round > 1 ? view.generation : 0);
     beat_.set_view_epoch(round > 1 ? view.epoch : 0);
@@ -73,7 +73,7 @@ class BeatingService {
     request.set_protocol_version(kControlVersions.newest);
     request.set_run_id("beats");
     request.set_peer_id(i + 1);
-    request.set_boot_id(i + 1);
+    request.set_incarnation_id(i + 1);
     request.set_address(absl::StrCat("10.0.0.1:", i + 1));
     wire::RegisterResponse response;
     Require(plane_->Register(request, response));

@@ -140,7 +140,7 @@ void Answers(Bytes input) {
   TopologyClientOptions options;
   options.run_id = "run";
   options.peer_id = {2};
-  options.boot_id = 5;
+  options.incarnation_id = 5;
   bool believed = true;
   options.check_view = [&believed](const wire::ViewMessage& view) {
     believed = view.signature().empty();

@@ -31,7 +31,7 @@ wire::RegisterRequest RegisterOf(uint64_t id) {
   r.set_protocol_version(kControlVersions.newest);
   r.set_run_id("run");
   r.set_peer_id(id);
-  r.set_boot_id(5);
+  r.set_incarnation_id(5);
   r.set_address("127.0.0.1:7000");
   r.set_layout_fingerprint(0x1234);
   r.set_configuration_hash(0x5678);
@@ -43,7 +43,7 @@ wire::HeartbeatRequest HeartbeatOf(uint64_t id) {
   wire::HeartbeatRequest h;
   h.set_run_id("run");
   h.set_peer_id(id);
-  h.set_boot_id(5);
+  h.set_incarnation_id(5);
   h.set_round(12);
   h.set_steps(11);
   h.set_rounds_per_second(2.5);
@@ -200,7 +200,7 @@ TEST(GoldenControlTest, AStoredFleetIsAsItWas) {
   record.view = SomeView();
   for (const Member& m : record.view.members) {
     record.members.push_back({.id = m.id,
-                              .boot_id = 5,
+                              .incarnation_id = 5,
                               .address = m.address,
                               .checkpoint_rounds = {10, 20},
                               .in_view = true,
@@ -243,7 +243,7 @@ TEST(GoldenControlTest, AServiceMayNotChooseWhatThePeerDoesNotSpeak) {
     options.service = "service";
     options.run_id = "run";
     options.peer_id = {1};
-    options.boot_id = 5;
+    options.incarnation_id = 5;
     options.address = "127.0.0.1:7000";
     TopologyClient client(std::move(options), &own,
                           std::make_unique<ChoosingCalls>(&own, version));
@@ -267,7 +267,7 @@ TEST(GoldenControlTest, AVersionInCommonIsSpokenAndNoneRefusedWithBoth) {
   Registration r;
   r.run_id = "run";
   r.peer_id = {1};
-  r.boot_id = 5;
+  r.incarnation_id = 5;
   r.address = "127.0.0.1:7000";
   for (const VersionRange other :
        {VersionRange{oldest - 1, oldest - 1}, {newest + 1, newest + 2}}) {

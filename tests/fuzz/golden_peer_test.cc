@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/base/sha256.h"
-#include "runtime/checkpoint/snapshot.h"
+#include "runtime/checkpoint/peer_state.h"
 #include "runtime/checkpoint/state_transfer.h"
 #include "runtime/neighborhood/link_prober.h"
 #include "runtime/sim/virtual_loop.h"
@@ -44,7 +44,7 @@ void AppendProbe(const Frame& frame, std::vector<std::byte>& to,
 
 TEST(GoldenPeerTest, AStateAndItsTransferAreAsTheyWere) {
   const absl::Time now = absl::UnixEpoch();
-  std::vector<std::byte> state = EncodeSnapshot(State());
+  std::vector<std::byte> state = EncodeState(State());
   ExpectGoldenWire("snapshot/small", state);
   // A joiner and a member, frame by frame; the target delivers each frame.
   std::vector<std::byte> frames = {std::byte{8}};  // member 1 is a donor

@@ -14,7 +14,7 @@
 #include "algorithms/base/crc32c.h"
 #include "algorithms/base/little_endian.h"
 #include "runtime/base/sha256.h"
-#include "runtime/checkpoint/snapshot.h"
+#include "runtime/checkpoint/peer_state.h"
 #include "runtime/checkpoint/state_transfer.h"
 #include "runtime/neighborhood/link_prober.h"
 #include "runtime/neighborhood/refusals.h"
@@ -115,25 +115,25 @@ void LinkProbes(Bytes input) {
   probing.Finish();
 }
 
-void SnapshotBytes(Bytes input) {
-  const auto state = DecodeSnapshot(input);
+void StateBytes(Bytes input) {
+  const auto state = DecodeState(input);
   if (!state.ok()) return;
-  const auto again = DecodeSnapshot(EncodeSnapshot(*state));
+  const auto again = DecodeState(EncodeState(*state));
   Require(again.ok() && again->floats == state->floats &&
               again->bytes == state->bytes &&
               again->counters == state->counters,
-          "a snapshot says the same once more");
+          "a state says the same once more");
   // The median of two or three members' states; with three, the third decides.
   for (const int members : {2, 3}) {
     Checkpoint other = *state;
     for (auto& [name, values] : other.floats) {
       for (float& v : values) v = 1 - v;
     }
-    StateMiddle middle;
-    Require(middle.Add(other).ok(), "the first has any shape");
-    Require(middle.Add(*state).ok(), "the second is of the first's");
-    if (members == 3) Require(middle.Add(*state).ok(), "so is the third");
-    const Checkpoint taken = middle.Take();
+    StateMedian median;
+    Require(median.Add(other).ok(), "the first has any shape");
+    Require(median.Add(*state).ok(), "the second is of the first's");
+    if (members == 3) Require(median.Add(*state).ok(), "so is the third");
+    const Checkpoint taken = median.Take();
     Require(AllFinite(taken), "what lies between finite states is finite");
     Require(members == 2 || taken.floats == state->floats,
             "two that agree outvote the third");
@@ -270,7 +270,7 @@ void NoticeText(Bytes input) {
 std::span<const Target> PeerTargets() {
   static constexpr Target kTargets[] = {
       {"link-probes", LinkProbes, LinkProber::kLoadBytes},
-      {"snapshot", SnapshotBytes},
+      {"snapshot", StateBytes},
       {"state-transfer", StateTransfer, 2 * (kStateChunkBytes + 4096)},
       {"notice", NoticeText}};
   return kTargets;

@@ -48,7 +48,7 @@ void GoOn(const FleetRecord& record) {
     wire::HeartbeatRequest request;
     request.set_run_id(options.run_id);
     request.set_peer_id(m.id.value);
-    request.set_boot_id(m.boot_id);
+    request.set_incarnation_id(m.incarnation_id);
     request.set_round(m.resume_round);
     request.add_suspected(record.members.front().id.value);
     wire::HeartbeatResponse response;

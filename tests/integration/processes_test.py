@@ -314,7 +314,7 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(fleet.wait(), [0, 0, 0])
         self.assertEqual(len({fleet.round_of(k) for k in (1, 2, 3)}), 1)
 
-    def test_a_peer_goes_on_by_its_last_view_without_the_service(self):
+    def test_a_peer_resumes_from_its_last_view_without_the_service(self):
         fleet = self.fleet(rounds=1000000, locked=True,
                            mixing='deadline: "none" } checkpoint { every: 50')
         fleet.start()

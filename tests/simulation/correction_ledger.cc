@@ -46,8 +46,8 @@ void CorrectionLedger::OnEvent(PeerId peer, const Event& event) {
   if (event.kind == "member_removed") {
     // The detail is "peer 3 is in no view any more".
     const PeerId other{std::stoull(event.detail.substr(5))};
-    removed_.insert(process_of(other));
-  } else if (event.kind == "edge_lost" && removed_.contains(process_of(peer))) {
+    evicted_.insert(process_of(other));
+  } else if (event.kind == "edge_lost" && evicted_.contains(process_of(peer))) {
     crashed_.insert(process_of(peer));
   }
 }
@@ -56,7 +56,7 @@ std::string CorrectionLedger::Own(PeerId peer, uint64_t process,
                                   uint64_t epoch) {
   const auto [it, fresh] = process_of_.emplace(std::pair(peer, epoch), process);
   if (fresh || it->second == process) return "";
-  return absl::StrFormat("peer %d: lives %d and %d have the same epoch %d",
+  return absl::StrFormat("peer %d: processes %d and %d have the same epoch %d",
                          peer.value, it->second, process, epoch);
 }
 

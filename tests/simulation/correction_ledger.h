@@ -107,7 +107,7 @@ class CorrectionLedger {
   // The cuts from which each side went on.
   std::map<Key, std::array<std::set<ExchangeId>, 2>> cuts_;
   std::set<std::pair<PeerId, uint64_t>> crashed_;
-  std::set<std::pair<PeerId, uint64_t>> removed_;
+  std::set<std::pair<PeerId, uint64_t>> evicted_;
   std::map<std::pair<PeerId, PeerId>, ExchangeId> newest_;  // smaller id first
   uint64_t corrections_ = 0;
 };

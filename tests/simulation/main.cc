@@ -88,7 +88,7 @@ struct Totals {
   uint64_t peer_rounds = 0;
   uint64_t events = 0;
   uint64_t corrections = 0;
-  uint64_t lives = 0;
+  uint64_t incarnations = 0;
   uint64_t nccl_operations = 0;
   simulation::FaultCounts faults;
   std::map<std::string, std::vector<double>> left;  // Outcome::mixing
@@ -137,7 +137,7 @@ class Runner {
     totals_.peer_rounds += outcome.peer_rounds;
     totals_.events += outcome.events;
     totals_.corrections += outcome.corrections;
-    totals_.lives += outcome.lives;
+    totals_.incarnations += outcome.incarnations;
     totals_.nccl_operations += outcome.nccl_operations;
     simulation::Add(outcome.faults, totals_.faults);
     if (!outcome.mixing.empty() && outcome.violation.empty() &&
@@ -236,7 +236,7 @@ int RunSeeds(Options options) {
     json["peer_rounds_per_second"] = rate;
     json["events"] = totals.events;
     json["corrections"] = totals.corrections;
-    json["lives"] = totals.lives;
+    json["lives"] = totals.incarnations;
     json["nccl_operations"] = totals.nccl_operations;
     json["seconds"] = seconds;
     json["core_seconds"] = core_seconds;
@@ -248,10 +248,11 @@ int RunSeeds(Options options) {
     std::cout << json.dump(2) << "\n";
   } else {
     absl::PrintF(
-        "%d seeds from %d, %d violations; %d peer-rounds in %d lives, %.0f "
+        "%d seeds from %d, %d violations; %d peer-rounds in %d incarnations, "
+        "%.0f "
         "peer-rounds/s, %.1f s, %.3f core-seconds a seed; trace %016x\n",
         totals.done, options.from, totals.failures.size(), totals.peer_rounds,
-        totals.lives, rate, seconds,
+        totals.incarnations, rate, seconds,
         core_seconds / static_cast<double>(totals.done), HashOf(totals));
   }
   return totals.failures.empty() ? 0 : 1;

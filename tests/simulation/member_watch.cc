@@ -14,7 +14,7 @@ namespace {
 // A peer that has died so often in a row may be evicted before its lease ends.
 constexpr int kShortProcesses = 3;
 
-bool OfTheFleet(Standing standing) {
+bool IsMemberOrLeaving(Standing standing) {
   return standing == Standing::kMember || standing == Standing::kLeaving;
 }
 
@@ -29,7 +29,7 @@ void MemberWatch::Keep(const FleetRecord& record) {
   view_ = record.view;
   known_.clear();
   for (const MemberRecord& m : record.members) {
-    known_[m.id] = {m.boot_id, m.in_view, m.standing, m.removals};
+    known_[m.id] = {m.incarnation_id, m.in_view, m.standing, m.removals};
   }
 }
 
@@ -46,13 +46,14 @@ void MemberWatch::Registered(const wire::RegisterRequest& request,
   const bool has_parameters = request.has_parameters() || request.trains() ||
                               (member && request.checkpoint_rounds_size() > 0);
   // The incarnation is known: the service has forgotten it and hears it again.
-  if (process.boot_id == request.boot_id()) {
+  if (process.incarnation_id == request.incarnation_id()) {
     process.has_parameters = process.has_parameters || has_parameters;
     return;
   }
-  const int short_processes =
-      process.trained || process.boot_id == 0 ? 0 : process.short_processes + 1;
-  process = {.boot_id = request.boot_id(),
+  const int short_processes = process.trained || process.incarnation_id == 0
+                                  ? 0
+                                  : process.short_processes + 1;
+  process = {.incarnation_id = request.incarnation_id(),
              .heard = now,
              .suspects = {},
              .has_parameters = has_parameters,
@@ -63,12 +64,12 @@ void MemberWatch::Registered(const wire::RegisterRequest& request,
 
 void MemberWatch::Heard(const wire::HeartbeatRequest& request, absl::Time now) {
   Process& process = processes_[{request.peer_id()}];
-  if (process.boot_id != request.boot_id()) return;
+  if (process.incarnation_id != request.incarnation_id()) return;
   process.heard = now;
   const auto known = known_.find({request.peer_id()});
   process.trained |= known != known_.end() && known->second.in_view &&
-                     known->second.boot_id == process.boot_id &&
-                     OfTheFleet(known->second.standing) &&
+                     known->second.incarnation_id == process.incarnation_id &&
+                     IsMemberOrLeaving(known->second.standing) &&
                      request.round_begun() >= view_.from_round;
   process.suspects = {request.suspected().begin(), request.suspected().end()};
   // A peer with a view trains, whatever this service knows of it.
@@ -81,22 +82,23 @@ std::string MemberWatch::Changed(const FleetRecord& record, absl::Time now) {
   for (const MemberRecord& m : record.members) {
     const auto before = known_.find(m.id);
     under_way += before != known_.end() && before->second.in_view &&
-                 before->second.boot_id == m.boot_id && m.in_view &&
-                 OfTheFleet(m.standing);
+                 before->second.incarnation_id == m.incarnation_id &&
+                 m.in_view && IsMemberOrLeaving(m.standing);
   }
   std::string wrong;
   bool begins = false;
   for (const MemberRecord& m : record.members) {
     const Known& before = known_[m.id];
     if (m.removals > before.removals && wrong.empty()) {
-      wrong = CheckRemoval(m, record.view, now);
+      wrong = CheckEviction(m, record.view, now);
     }
     const bool entered =
-        m.in_view && (!before.in_view || before.boot_id != m.boot_id);
+        m.in_view &&
+        (!before.in_view || before.incarnation_id != m.incarnation_id);
     begins |= entered && under_way == 0;
     const auto process = processes_.find(m.id);
     if (entered && under_way > 0 && process != processes_.end() &&
-        process->second.boot_id == m.boot_id &&
+        process->second.incarnation_id == m.incarnation_id &&
         !process->second.has_parameters) {
       wrong = absl::StrFormat(
           "peer %d is let into a fleet under way and has no parameters of it",
@@ -115,7 +117,8 @@ std::string MemberWatch::CheckBeginning(const FleetRecord& record) const {
     if (m.standing != Standing::kMember) continue;
     ++members;
     const auto process = processes_.find(m.id);
-    if (process == processes_.end() || process->second.boot_id != m.boot_id)
+    if (process == processes_.end() ||
+        process->second.incarnation_id != m.incarnation_id)
       return "";
     for (const uint64_t round : process->second.saved) ++holders[round];
   }
@@ -152,7 +155,7 @@ bool MemberWatch::Suspected(PeerId id, const View& view, absl::Time now) const {
   for (const PeerId neighbor : neighbors) {
     const auto known = known_.find(neighbor);
     if (known == known_.end() || !known->second.in_view ||
-        !OfTheFleet(known->second.standing) ||
+        !IsMemberOrLeaving(known->second.standing) ||
         !HeardWithinLease(neighbor, now)) {
       continue;
     }
@@ -165,8 +168,8 @@ bool MemberWatch::Suspected(PeerId id, const View& view, absl::Time now) const {
 // `after` is the view after the call.  It may have become another one in the
 // same call before `m` left it: that one holds the members of the next view and
 // the evicted peer.
-std::string MemberWatch::CheckRemoval(const MemberRecord& m, const View& after,
-                                      absl::Time now) const {
+std::string MemberWatch::CheckEviction(const MemberRecord& m, const View& after,
+                                       absl::Time now) const {
   const std::string who = absl::StrCat("peer ", m.id.value, " is removed");
   const auto own = processes_.find(m.id);
   if (own != processes_.end() && own->second.short_processes >= kShortProcesses)

@@ -40,7 +40,7 @@ class MemberWatch final : public ServiceObserver {
 
  private:
   struct Process {
-    uint64_t boot_id = 0;
+    uint64_t incarnation_id = 0;
     absl::Time heard = absl::InfinitePast();
     std::set<uint64_t> suspects;
     bool has_parameters = false;
@@ -49,14 +49,14 @@ class MemberWatch final : public ServiceObserver {
     int short_processes = 0;   // in a row before it, each without training
   };
   struct Known {
-    uint64_t boot_id = 0;
+    uint64_t incarnation_id = 0;
     bool in_view = false;
     Standing standing = Standing::kMember;
     uint64_t removals = 0;
   };
   void Keep(const FleetRecord& record);
-  std::string CheckRemoval(const MemberRecord& m, const View& after,
-                           absl::Time now) const;
+  std::string CheckEviction(const MemberRecord& m, const View& after,
+                            absl::Time now) const;
   // Returns whether two of the neighbours of `id` in `view` suspect it, or all
   // of them that are heard if there are fewer.
   bool Suspected(PeerId id, const View& view, absl::Time now) const;

@@ -17,10 +17,10 @@ using ::testing::IsEmpty;
 
 constexpr absl::Duration kLease = absl::Seconds(4);
 
-MemberRecord MemberOf(uint64_t id, uint64_t boot, bool in_view) {
+MemberRecord MemberOf(uint64_t id, uint64_t incarnation, bool in_view) {
   MemberRecord m;
   m.id = {id};
-  m.boot_id = boot;
+  m.incarnation_id = incarnation;
   m.in_view = in_view;
   return m;
 }
@@ -35,10 +35,10 @@ class MemberWatchTest : public testing::Test {
     }
     watch_.Started(record_, now_);
   }
-  void Register(uint64_t id, uint64_t boot, int checkpoints) {
+  void Register(uint64_t id, uint64_t incarnation, int checkpoints) {
     wire::RegisterRequest r;
     r.set_peer_id(id);
-    r.set_boot_id(boot);
+    r.set_incarnation_id(incarnation);
     for (int i = 0; i < checkpoints; ++i) r.add_checkpoint_rounds(9);
     watch_.Registered(r, now_);
   }
@@ -46,12 +46,12 @@ class MemberWatchTest : public testing::Test {
             bool ready = false) {
     wire::HeartbeatRequest h;
     h.set_peer_id(id);
-    h.set_boot_id(record_.members[id - 1].boot_id);
+    h.set_incarnation_id(record_.members[id - 1].incarnation_id);
     for (const uint64_t s : suspected) h.add_suspected(s);
     h.set_ready(ready);
     watch_.Heard(h, now_);
   }
-  std::string Remove(uint64_t id) {
+  std::string Evict(uint64_t id) {
     MemberRecord& m = record_.members[id - 1];
     m.standing = Standing::kEvicted;
     m.in_view = false;
@@ -68,15 +68,15 @@ TEST_F(MemberWatchTest, ARemovalNeedsAMissedLeaseAndASuspicion) {
   now_ += absl::Seconds(5);
   Beat(1);
   Beat(2, {3});
-  EXPECT_THAT(Remove(3), IsEmpty());
+  EXPECT_THAT(Evict(3), IsEmpty());
 }
 
 // Three new incarnations that all have the checkpoint of round 9.
 TEST_F(MemberWatchTest, AFleetThatIgnoresASharedCheckpointIsFound) {
   for (MemberRecord& m : record_.members) {
-    m.boot_id += 10;
+    m.incarnation_id += 10;
     m.in_view = false;
-    Register(m.id.value, m.boot_id, /*checkpoints=*/1);
+    Register(m.id.value, m.incarnation_id, /*checkpoints=*/1);
   }
   EXPECT_THAT(watch_.Changed(record_, now_), IsEmpty());
   const FleetRecord waiting = record_;
@@ -94,7 +94,7 @@ TEST_F(MemberWatchTest, ARemovalOfAMemberThatNobodySuspectsIsFound) {
   now_ += absl::Seconds(5);
   Beat(1);
   Beat(2);
-  EXPECT_THAT(Remove(3), HasSubstr("too few of its neighbours"));
+  EXPECT_THAT(Evict(3), HasSubstr("too few of its neighbours"));
 }
 
 TEST_F(MemberWatchTest, ARemovalThatOnlyOneOfTwoNeighborsSupportsIsFound) {
@@ -107,34 +107,34 @@ TEST_F(MemberWatchTest, ARemovalThatOnlyOneOfTwoNeighborsSupportsIsFound) {
     Beat(1, both ? std::vector<uint64_t>{3} : std::vector<uint64_t>());
     Beat(2, {3});
     const FleetRecord before = record_;
-    EXPECT_EQ(Remove(3).empty(), both);
+    EXPECT_EQ(Evict(3).empty(), both);
     record_ = before;
   }
 }
 
 TEST_F(MemberWatchTest, APeerThatDiesThreeTimesBeforeTrainingMayBeRemoved) {
-  for (const uint64_t boot : {13, 23, 33}) {
+  for (const uint64_t incarnation : {13, 23, 33}) {
     const FleetRecord before = record_;
-    EXPECT_THAT(Remove(3), HasSubstr("renewed its lease")) << boot;
+    EXPECT_THAT(Evict(3), HasSubstr("renewed its lease")) << incarnation;
     record_ = before;
     watch_.Started(record_, now_);
-    Register(3, boot, /*checkpoints=*/1);
+    Register(3, incarnation, /*checkpoints=*/1);
   }
-  EXPECT_THAT(Remove(3), IsEmpty());
+  EXPECT_THAT(Evict(3), IsEmpty());
 }
 
 TEST_F(MemberWatchTest, ARemovalOfAMemberWithARenewedLeaseIsFound) {
   now_ += absl::Seconds(5);
   Beat(2, {3});
   Beat(3);
-  EXPECT_THAT(Remove(3), HasSubstr("renewed its lease"));
+  EXPECT_THAT(Evict(3), HasSubstr("renewed its lease"));
 }
 
 TEST_F(MemberWatchTest, ARemovalByAServiceThatHasJustStartedIsFound) {
   now_ += absl::Seconds(5);
   watch_.Started(record_, now_);
   Beat(2, {3});
-  EXPECT_THAT(Remove(3), HasSubstr("not been up for a lease"));
+  EXPECT_THAT(Evict(3), HasSubstr("not been up for a lease"));
 }
 
 TEST_F(MemberWatchTest, AMemberThatEntersWithoutParametersIsFound) {
@@ -167,7 +167,7 @@ TEST_F(MemberWatchTest, AFleetOfOnlyNewProcessesNeedsNoParameters) {
 TEST_F(MemberWatchTest, AFleetThatBeginsNeedsNoParameters) {
   for (MemberRecord& m : record_.members) {
     Register(m.id.value, 10 + m.id.value, /*checkpoints=*/0);
-    m.boot_id = 10 + m.id.value;
+    m.incarnation_id = 10 + m.id.value;
     m.in_view = true;
   }
   EXPECT_THAT(watch_.Changed(record_, now_), IsEmpty());

@@ -150,7 +150,7 @@ class ResumeWithoutServiceTest
 // Without the service nobody could evict it, so the others wait for it, or
 // train without it, until it is back.
 TEST_P(ResumeWithoutServiceTest,
-       APeerGoesOnByItsLastViewWhileTheServiceIsAway) {
+       APeerResumesFromItsLastViewWhileTheServiceIsAway) {
   ASSERT_TRUE(Reach(250, absl::Minutes(2))) << fleet_.violation();
   ASSERT_TRUE(fleet_.Together());
   fleet_.service().Crash();

@@ -81,7 +81,7 @@ void DrawTraining(Scenario& s, Draws d) {
   s.checkpoints_kept = d.Int(1, 3);
 }
 
-// Draws one of the methods of algorithms/method, as far as FindMisfits of a
+// Draws one of the methods of algorithms/method, as far as FindConflicts of a
 // configuration allows.
 void DrawMethod(Scenario& s, Draws d) {
   if (d.Chance(0.1)) {

@@ -124,7 +124,7 @@ struct SimProcess::Observer final : public CorrectionObserver {
 SimProcess::SimProcess(SimWorld& world, SimMachine& machine, bool resume)
     : world_(world),
       machine_(machine),
-      number_(++*machine.lives),
+      number_(++*machine.incarnations),
       key_(RngKey(world.scenario.seed)
                .Fold("life")
                .Fold(machine.id.value)
@@ -233,7 +233,7 @@ Task<absl::Status> SimProcess::Register() {
   o.service = "the service";
   o.run_id = "sim";
   o.peer_id = machine_.id;
-  o.boot_id = key_.Fold("boot").Bits(0) | 1;
+  o.incarnation_id = key_.Fold("boot").Bits(0) | 1;
   o.address = Address();
   if (nccl_ != nullptr) {
     o.device = PlaceOf(world_.scenario, machine_.id).Text();
@@ -257,7 +257,7 @@ Task<absl::Status> SimProcess::Register() {
       std::move(o), &loop_, world_.service.Connect(&loop_, &crash_));
   client_->Observe(this, [this] {
     if (nccl_ != nullptr) nccl_->Prepare(client_->view());
-    if (last_view_ != nullptr) last_view_->Keep(client_->told());
+    if (last_view_ != nullptr) last_view_->Keep(client_->received());
     waiter_.Notify();
   });
   client_->SetOnRefused([this](const absl::Status& why) {
@@ -391,7 +391,7 @@ void SimProcess::OnRound(const RoundMetrics& metrics) {
 // it count as lost in a crash.
 void SimProcess::BeginIncarnation() {
   world_.ledger.Crash(machine_.id, number_);
-  number_ = ++*machine_.lives;
+  number_ = ++*machine_.incarnations;
   world_.ledger.Begin(machine_.id, number_);
   edge_watch_->BeginIncarnation(number_);
   view_watch_.BeginIncarnation();
@@ -445,7 +445,7 @@ void SimProcess::Check() {
       4 * (kVectorsOfAState * game_->parameters().size_bytes() + kAround)) {
     Violation(absl::StrCat("holds ", peer_->state_bytes(), " bytes of states"));
   }
-  const ViewWatch::Taken taken = view_watch_.Check(view(), client_->took_up());
+  const ViewWatch::Taken taken = view_watch_.Check(view(), client_->adopted());
   if (taken == ViewWatch::Taken::kFirst)
     checkpoint_watch_.BeginAt(view().resume_round);
   if (taken != ViewWatch::Taken::kNone) edge_watch_->ExcuseReplicas();

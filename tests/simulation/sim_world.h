@@ -56,7 +56,7 @@ struct SimMachine {
   PeerId id;
   MemoryDisk disk;
   // Incarnations of the peer so far; machines of one peer share the count.
-  std::shared_ptr<uint64_t> lives = std::make_shared<uint64_t>(0);
+  std::shared_ptr<uint64_t> incarnations = std::make_shared<uint64_t>(0);
   // Round of the newest checkpoint that was reported as saved and not given up.
   uint64_t saved_round = 0;
   // Incarnations that ended well and left no record to the next: they have left

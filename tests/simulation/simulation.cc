@@ -289,7 +289,7 @@ Outcome Simulation::Run() {
   }
   for (const SimHost& host : hosts_) {
     outcome_.peer_rounds += host.machine->rounds_done;
-    outcome_.lives += *host.machine->lives;
+    outcome_.incarnations += *host.machine->incarnations;
   }
   outcome_.corrections = ledger_.corrections();
   outcome_.nccl_operations = nccl_.operations();

@@ -25,8 +25,8 @@ struct Outcome {
   uint64_t trace_hash = 0;  // of every event and correction, and of the end
   uint64_t peer_rounds = 0;
   uint64_t events = 0;
-  uint64_t corrections = 0;  // at both ends
-  uint64_t lives = 0;        // of all peers
+  uint64_t corrections = 0;   // at both ends
+  uint64_t incarnations = 0;  // of all peers
   double virtual_seconds = 0;
   // The consensus distance when faults had stopped, at the end, and its bound.
   double distance_before = 0;

@@ -17,7 +17,7 @@ constexpr double kRot = 0.2;
 
 void Simulation::StartProcess(SimHost& host) {
   host.down = host.ended = false;
-  const bool resume = *host.machine->lives > 0;
+  const bool resume = *host.machine->incarnations > 0;
   const Swarm& f = scenario_.swarm;
   outcome_.faults["wrong_clocks"] += f.clock_jump > 0 || f.clock_drift > 0;
   outcome_.faults["moves"] += resume && f.moves;
@@ -43,7 +43,7 @@ void Simulation::StartTwin(PeerId id) {
   host.older.process = std::move(host.process);
   host.machine = std::make_unique<SimMachine>();
   host.machine->id = id;
-  host.machine->lives = host.older.machine->lives;
+  host.machine->incarnations = host.older.machine->incarnations;
   StartProcess(host);
 }
 

@@ -9,10 +9,10 @@ void ViewWatch::BeginIncarnation() {
   views_.clear();
 }
 
-ViewWatch::Taken ViewWatch::Check(const View& view, bool took_up) {
+ViewWatch::Taken ViewWatch::Check(const View& view, bool adopted) {
   if (view.epoch == 0) {
     // The peer has not begun by that view, and begins as at first.
-    if (!took_up) {
+    if (!adopted) {
       seen_ = {};
       views_.clear();
     }

@@ -35,8 +35,8 @@ class ViewWatch {
   void BeginIncarnation();
   enum class Taken { kNone, kFirst, kLater };
   // Looks at the peer's view, and returns which one of the incarnation it has
-  // taken since the last look.  `took_up`: as TopologyClient's.
-  Taken Check(const View& view, bool took_up);
+  // taken since the last look.  `adopted`: as TopologyClient's.
+  Taken Check(const View& view, bool adopted);
 
  private:
   KnownViews& known_;

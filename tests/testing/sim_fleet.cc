@@ -124,9 +124,9 @@ std::unique_ptr<SimFleet::Host> SimFleet::MakeSeat(int rank) {
   spec.self = IdOf(rank);
   spec.run_id = "sim";
   spec.seed = options_.seed;
-  spec.epoch = MakeEpoch(1'000'000'000 + options_.boot,
+  spec.epoch = MakeEpoch(1'000'000'000 + options_.incarnation,
                          RngKey(options_.seed)
-                             .Fold(options_.boot)
+                             .Fold(options_.incarnation)
                              .Bits(static_cast<uint64_t>(rank)));
   if (options_.spec_of) options_.spec_of(rank, spec);
   host->peer = *Peer::Create(

@@ -52,7 +52,7 @@ struct SimFleetOptions {
   std::map<int, absl::Duration> first_step;
   std::string checkpoints;  // folder; empty: none
   uint64_t resume_round = 0;
-  uint64_t boot = 1;  // differs between two starts of the fleet
+  uint64_t incarnation = 1;  // differs between two starts of the fleet
   // Returns the log of a rank's decisions; null: none is kept.
   std::function<Decisions*(int rank)> decisions = {};
   // Changes settings of a rank's `peer`.

@@ -61,7 +61,7 @@ bool Admission::EndedWithout(const MemberRecord& m, absl::Time now) const {
   bool anybody = false;
   bool since = now - waits.registered > kAbsent;
   for (const MemberRecord& other : roster_.members()) {
-    if (!OfTheFleet(other) || !other.in_view) continue;
+    if (!IsMemberOrLeaving(other) || !other.in_view) continue;
     if (!other.finished && !roster_.Lost(other, now)) return false;
     anybody |= other.finished;
     since |= roster_.live(other.id).finished > waits.registered;
@@ -88,7 +88,7 @@ bool Admission::MayBeAdmitted(const MemberRecord& m) const {
 // whether the fleet lives.  It does if a member in the view, by the record or
 // by what it says, has been heard since; it does not if every member has a new
 // incarnation: then all begin together, from the checkpoint that they share.
-void Admission::Settle(absl::Time now) {
+void Admission::AdmitPending(absl::Time now) {
   if (!views_.assembled() &&
       (roster_.registered() < options_.expected || AwaitsView(now))) {
     return;
@@ -103,7 +103,7 @@ void Admission::Settle(absl::Time now) {
       some_wait = true;
       last_registered = std::max(last_registered, live.registered);
     }
-    if (!OfTheFleet(m)) continue;
+    if (!IsMemberOrLeaving(m)) continue;
     const bool trains = m.in_view || live.trains;
     if (trains && !m.finished) {
       last_heard = std::max(last_heard, live.last_heard);
@@ -140,7 +140,7 @@ void Admission::BeginWithoutAbsent(absl::Time now) {
   std::vector<PeerId> absent, again;  // came back, and have ended again
   int back = 0;
   for (const MemberRecord& m : roster_.members()) {
-    if (!OfTheFleet(m)) continue;
+    if (!IsMemberOrLeaving(m)) continue;
     const LiveMember& live = roster_.live(m.id);
     if (!m.in_view && !live.trains) {
       if (m.standing != Standing::kMember) continue;
@@ -254,7 +254,7 @@ bool Admission::AdmitJoining(uint64_t from_round, std::vector<PeerId> joining,
 
 void Admission::AdmitWaiting(absl::Time now) {
   // Taken before there are members that have no round yet.
-  const uint64_t from_round = progress_.FutureRound();
+  const uint64_t from_round = rounds_.FutureRound();
   std::vector<PeerId> joining;
   for (const MemberRecord& m : roster_.members()) {
     if (m.standing == Standing::kJoining && MayBeAdmitted(m) &&

@@ -33,12 +33,12 @@ class Admission {
 
   // All of them outlive this object.
   Admission(const FleetOptions& options, Roster& roster,
-            const Progress& progress, Views& views,
+            const MemberRounds& rounds, Views& views,
             const Departures& departures, StopAgreement& stop,
             FleetSizes& sizes, FleetNotes& notes)
       : options_(options),
         roster_(roster),
-        progress_(progress),
+        rounds_(rounds),
         views_(views),
         departures_(departures),
         stop_(stop),
@@ -47,7 +47,7 @@ class Admission {
         joining_(options.heartbeat) {}
 
   // Admits registered incarnations to a view as soon as it is known how.
-  void Settle(absl::Time now);
+  void AdmitPending(absl::Time now);
   // The peers to admit: those that wait to join and have a lease, as many as
   // the fleet can have, by id.
   std::vector<PeerId> Joining(absl::Time now);
@@ -81,7 +81,7 @@ class Admission {
 
   const FleetOptions& options_;
   Roster& roster_;
-  const Progress& progress_;
+  const MemberRounds& rounds_;
   Views& views_;
   const Departures& departures_;
   StopAgreement& stop_;

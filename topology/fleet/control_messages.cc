@@ -64,12 +64,12 @@ Registration RegistrationOf(const wire::RegisterRequest& request) {
                                     request.protocol_version());
   r.run_id = request.run_id();
   r.peer_id = {request.peer_id()};
-  r.boot_id = request.boot_id();
+  r.incarnation_id = request.incarnation_id();
   r.address = request.address();
   r.device = request.device();
   r.layout_fingerprint = request.layout_fingerprint();
   r.layout = request.layout();
-  r.first_values = request.first_values();
+  r.initial_parameters_hash = request.initial_parameters_hash();
   r.configuration_hash = request.configuration_hash();
   r.configuration = request.configuration();
   r.checkpoint_rounds.assign(request.checkpoint_rounds().begin(),
@@ -77,7 +77,7 @@ Registration RegistrationOf(const wire::RegisterRequest& request) {
   r.has_parameters = request.has_parameters();
   r.trains = request.trains();
   // A view that cannot be is as no view: the peer then registers as one that
-  // the service does not know, and Restoration says what is missing.
+  // the service does not know, and ViewRecovery says what is missing.
   if (r.trains && request.has_view()) {
     absl::StatusOr<View> view = FromMessage(request.view());
     if (view.ok()) r.view = *std::move(view);
@@ -101,7 +101,7 @@ absl::StatusOr<FleetHeartbeat> HeartbeatOf(
   FleetHeartbeat heartbeat;
   heartbeat.run_id = request.run_id();
   heartbeat.peer_id = {request.peer_id()};
-  heartbeat.boot_id = request.boot_id();
+  heartbeat.incarnation_id = request.incarnation_id();
   heartbeat.view_generation = request.view_generation();
   heartbeat.view_epoch = request.view_epoch();
   heartbeat.report = ReportOf(request);

@@ -94,8 +94,8 @@ ControlPlane::Progress ControlPlane::Tick() {
                     .lost = fleet_->Lost(now),
                     .unfinished = 0};
   for (const MemberRecord& m : fleet_->record().members) {
-    progress.unfinished += OfTheFleet(m) && !m.finished;
-    progress.some_finished |= OfTheFleet(m) && m.finished;
+    progress.unfinished += IsMemberOrLeaving(m) && !m.finished;
+    progress.some_finished |= IsMemberOrLeaving(m) && m.finished;
   }
   return progress;
 }
@@ -139,7 +139,7 @@ void ControlPlane::LogChanges(const FleetRecord& before) {
   for (const MemberRecord& m : after.members) {
     while (old != before.members.end() && old->id < m.id) ++old;
     const bool known = old != before.members.end() && old->id == m.id;
-    if (!known || old->boot_id != m.boot_id) {
+    if (!known || old->incarnation_id != m.incarnation_id) {
       log_(absl::StrFormat("peer %d %s from %s (%d of %d)", m.id.value,
                            known ? "is back" : "registered",
                            PlainText(m.address), fleet_->registered(),

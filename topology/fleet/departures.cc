@@ -80,7 +80,7 @@ void Departures::OnFinished(MemberRecord& member, absl::Time now) {
   roster_.Changed();
   if (member.standing != Standing::kLeaving) return;
   SetLeft(member);
-  const std::vector<uint64_t> rounds = progress_.Rounds();
+  const std::vector<uint64_t> rounds = rounds_.Rounds();
   const View& view = views_.view();
   // All members have got beyond the departure: nothing waits for the leaver any
   // more.

@@ -8,7 +8,7 @@
 
 #include "absl/time/time.h"
 #include "topology/fleet/fleet_sizes.h"
-#include "topology/fleet/progress.h"
+#include "topology/fleet/member_rounds.h"
 #include "topology/fleet/roster.h"
 #include "topology/fleet/stop_agreement.h"
 #include "topology/fleet/suspicion.h"
@@ -21,12 +21,12 @@ namespace gossamer {
 class Departures {
  public:
   // All of them outlive this object.
-  Departures(absl::Duration heartbeat, Roster& roster, const Progress& progress,
-             const Suspicion& suspicion, Views& views, FleetSizes& sizes,
-             StopAgreement& stop)
+  Departures(absl::Duration heartbeat, Roster& roster,
+             const MemberRounds& rounds, const Suspicion& suspicion,
+             Views& views, FleetSizes& sizes, StopAgreement& stop)
       : heartbeat_(heartbeat),
         roster_(roster),
-        progress_(progress),
+        rounds_(rounds),
         suspicion_(suspicion),
         views_(views),
         sizes_(sizes),
@@ -48,7 +48,7 @@ class Departures {
 
   const absl::Duration heartbeat_;
   Roster& roster_;
-  const Progress& progress_;
+  const MemberRounds& rounds_;
   const Suspicion& suspicion_;
   Views& views_;
   FleetSizes& sizes_;

@@ -38,7 +38,7 @@ void Donors::Choose(const std::vector<PeerId>& joining, absl::Time now) {
     // Parameters of a peer that cannot be admitted yet would only grow old, and
     // it would take another one's place.
     if (m.needs_parameters && !m.in_view &&
-        (OfTheFleet(m) || std::ranges::binary_search(joining, m.id))) {
+        (IsMemberOrLeaving(m) || std::ranges::binary_search(joining, m.id))) {
       needy.push_back(&m);
     }
   }

@@ -106,18 +106,18 @@ Fleet::Fleet(FleetOptions options, FleetRecord record, absl::Time now)
       record_(std::move(record)),
       sizes_(options_, notes_),
       roster_(record_, options_.lease, now),
-      progress_(roster_, record_.view, options_.heartbeat),
+      rounds_(roster_, record_.view, options_.heartbeat),
       suspicion_(roster_, record_.view, notes_),
-      views_(options_, record_, roster_, progress_, suspicion_),
-      stop_(record_.stop, options_.lease, roster_, progress_, views_),
-      removal_(options_.heartbeat, roster_, views_, suspicion_, sizes_),
-      departures_(options_.heartbeat, roster_, progress_, suspicion_, views_,
+      views_(options_, record_, roster_, rounds_, suspicion_),
+      stop_(record_.stop, options_.lease, roster_, rounds_, views_),
+      evictions_(options_.heartbeat, roster_, views_, suspicion_, sizes_),
+      departures_(options_.heartbeat, roster_, rounds_, suspicion_, views_,
                   sizes_, stop_),
       registrar_(options_, roster_, views_, sizes_),
-      admission_(options_, roster_, progress_, views_, departures_, stop_,
-                 sizes_, notes_),
+      admission_(options_, roster_, rounds_, views_, departures_, stop_, sizes_,
+                 notes_),
       donors_(roster_),
-      restoration_(options_, roster_, suspicion_, views_, stop_, notes_) {}
+      view_recovery_(options_, roster_, suspicion_, views_, stop_, notes_) {}
 
 absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Create(
     FleetOptions options, std::optional<FleetRecord> stored, absl::Time now) {
@@ -158,25 +158,26 @@ absl::Status Fleet::CheckStored() const {
 
 absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
   const bool first = roster_.members().empty() || Finished() ||
-                     (!views_.assembled() && restoration_.HandsBack(r));
+                     (!views_.assembled() && view_recovery_.CanRecoverFrom(r));
   // The request is checked before a view is taken back from it.  A view is
   // taken back before the peer's record is looked up, which that view may
   // bring.
   GOSSAMER_RETURN_IF_ERROR(registrar_.Check(r, first));
-  if (restoration_.HandsBack(r)) ResetDecisions();
-  GOSSAMER_RETURN_IF_ERROR(restoration_.Restore(r, now));
-  const bool known = std::ranges::any_of(
-      roster_.members(),
-      [&](const MemberRecord& m) { return m.boot_id == r.boot_id; });
+  if (view_recovery_.CanRecoverFrom(r)) ResetDecisions();
+  GOSSAMER_RETURN_IF_ERROR(view_recovery_.Recover(r, now));
+  const bool known =
+      std::ranges::any_of(roster_.members(), [&](const MemberRecord& m) {
+        return m.incarnation_id == r.incarnation_id;
+      });
   if (Finished() && !known && !r.has_parameters) {
     // The run is over and a peer starts again: another fleet gathers.
-    restoration_.ResetRun();
+    view_recovery_.ResetRun();
     views_.Disassemble();
     ResetDecisions();
   }
   const PeerId id = roster_.AssignId(r);
   const MemberRecord* member = roster_.Find(id);
-  if (member == nullptr || member->boot_id != r.boot_id) {
+  if (member == nullptr || member->incarnation_id != r.incarnation_id) {
     // An incarnation that begins here is newer than one that trains by a view
     // of an earlier incarnation of the service.
     if (member != nullptr && r.trains && roster_.live(id).registered_here &&
@@ -192,7 +193,7 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
   live.registered_here = true;
   if (r.trains) roster_.MarkIncomplete();
   if (r.trains) live.well_since = std::min(live.well_since, now);
-  if (!removal_.gathers()) admission_.Settle(now);
+  if (!evictions_.gathers()) admission_.AdmitPending(now);
   return id;
 }
 
@@ -203,29 +204,30 @@ absl::Status Fleet::RegisterIncarnation(const Registration& r, PeerId id,
   MemberRecord member;
   if (known != nullptr) member = *known;
   member.id = id;
-  // A member known from a view alone has no boot id: the incarnation that says
-  // that it trains is that one.
-  const bool restored =
-      known != nullptr && member.boot_id == kUnknownIncarnation && r.trains;
-  const bool died_leaving = member.standing == Standing::kLeaving && !restored;
+  // A member known from a view alone has no incarnation id: the incarnation
+  // that says that it trains is that one.
+  const bool recovered = known != nullptr &&
+                         member.incarnation_id == kUnknownIncarnation &&
+                         r.trains;
+  const bool died_leaving = member.standing == Standing::kLeaving && !recovered;
   // Counted and judged before the new incarnation takes the record over, and
   // kept in the live part, which is reset below.
   int short_incarnations = 0;
-  if (known != nullptr && !restored && !r.trains) {
-    short_incarnations = removal_.ShortIncarnations(*known);
-    removal_.Quarantine(*known, now);
+  if (known != nullptr && !recovered && !r.trains) {
+    short_incarnations = evictions_.ShortIncarnations(*known);
+    evictions_.Quarantine(*known, now);
     member.standing = known->standing;
     member.removals = known->removals;
   }
-  if (!restored) {
+  if (!recovered) {
     GOSSAMER_RETURN_IF_ERROR(registrar_.Classify(r, member, now));
   }
   if (roster_.members().empty()) roster_.TakeRunOf(r);
   // A peer at another address or on another device is admitted by a view that
   // has it.
   member.in_view =
-      restored && member.address == r.address && member.device == r.device;
-  member.boot_id = r.boot_id;
+      recovered && member.address == r.address && member.device == r.device;
+  member.incarnation_id = r.incarnation_id;
   member.address = r.address;
   member.device = r.device;
   member.checkpoint_rounds = r.checkpoint_rounds;
@@ -258,7 +260,7 @@ absl::Status Fleet::CheckHeartbeat(const FleetHeartbeat& heartbeat) const {
     return absl::NotFoundError(absl::StrCat("peer ", heartbeat.peer_id.value,
                                             " is not registered here"));
   }
-  if (member->boot_id != heartbeat.boot_id) {
+  if (member->incarnation_id != heartbeat.incarnation_id) {
     // A service that was started since, from a disk that may be older, does not
     // know which of the two registered last: the one that registers again.  By
     // a clock that is behind, the generation of the peer's service may be above
@@ -272,7 +274,7 @@ absl::Status Fleet::CheckHeartbeat(const FleetHeartbeat& heartbeat) const {
     return Superseded(heartbeat.peer_id);
   }
   if (heartbeat.view_epoch != 0 &&
-      (!views_.assembled() || restoration_.CanHandBack(heartbeat))) {
+      (!views_.assembled() || view_recovery_.HasNewerView(heartbeat))) {
     return absl::NotFoundError(
         absl::StrCat("of the view that peer ", heartbeat.peer_id.value,
                      " trains by nothing is known here"));
@@ -287,8 +289,8 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
   // Taken before the last heartbeat of a leaver makes it one that has left.  A
   // peer that trains may stand at a stop that an older disk has forgotten, and
   // that others have ended at.
-  const bool steers =
-      OfTheFleet(member) && (member.in_view || heartbeat.view_epoch != 0);
+  const bool steers = IsMemberOrLeaving(member) &&
+                      (member.in_view || heartbeat.view_epoch != 0);
   // The heartbeat is learnt first and the answer is made last, so that the
   // answer shows every decision that the heartbeat has caused.
   Learn(heartbeat, member, now);
@@ -309,16 +311,16 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
 
 void Fleet::Decide(absl::Time now) {
   undecided_ = 0;
-  if (!removal_.gathers()) admission_.Settle(now);
-  removal_.EvictSilent(now);
-  if (!removal_.gathers()) departures_.LetLeave(now);
+  if (!evictions_.gathers()) admission_.AdmitPending(now);
+  evictions_.EvictSilent(now);
+  if (!evictions_.gathers()) departures_.LetLeave(now);
   if (!stop_.proposed()) views_.AdaptOverlap();
   stop_.Advance(now);
   departures_.NoteGone(now);
-  const std::vector<uint64_t> rounds = progress_.Rounds();
-  outlook_ = {.fleet_round = progress_.FleetRound(now),
+  const std::vector<uint64_t> rounds = rounds_.Rounds();
+  outlook_ = {.fleet_round = rounds_.FleetRound(now),
               .second_round = rounds.size() > 1 ? rounds[1] : 0,
-              .fleet_busy = progress_.SlowestBusy(),
+              .fleet_busy = rounds_.SlowestBusy(),
               .registered = roster_.registered()};
   for (const MemberRecord& m : roster_.members()) {
     const absl::Time heard = roster_.live(m.id).last_heard;
@@ -340,7 +342,7 @@ void Fleet::Learn(const FleetHeartbeat& heartbeat, MemberRecord& member,
                   absl::Time now) {
   // Before the lease is renewed: whether it had run out tells how long the
   // member has been well.
-  removal_.OnRoundBegun(member, heartbeat.round_begun, now);
+  evictions_.OnRoundBegun(member, heartbeat.round_begun, now);
   roster_.Hear(heartbeat, member, now);
   suspicion_.Learn(heartbeat, now);
   if (heartbeat.finished && !member.finished) {
@@ -355,7 +357,7 @@ FleetAnswer Fleet::Answer(const FleetHeartbeat& heartbeat, absl::Time now) {
   answer.fleet_busy = outlook_.fleet_busy;
   answer.registered = outlook_.registered;
   const MemberRecord& member = *roster_.Find(heartbeat.peer_id);
-  if (!OfTheFleet(member)) {
+  if (!IsMemberOrLeaving(member)) {
     AnswerOutside(member, now, answer);
     return answer;
   }
@@ -421,7 +423,7 @@ absl::StatusOr<uint64_t> Fleet::RequestStop(absl::Time now) {
 void Fleet::Tick(absl::Time now) {
   roster_.Tick(now);
   Decide(now);
-  removal_.EndQuarantines(now);
+  evictions_.EndQuarantines(now);
 }
 
 FleetSnapshot Fleet::Snapshot(absl::Time now) const {
@@ -441,7 +443,7 @@ FleetSnapshot Fleet::Snapshot(absl::Time now) const {
          .standing = m.standing,
          .suspected_by = suspicion_.Suspecters(m.id, now),
          .removals = m.removals});
-    if (!OfTheFleet(m)) continue;
+    if (!IsMemberOrLeaving(m)) continue;
     ++members;
     for (const auto& [round, sketch] : live.sketches) ++rounds[round];
   }
@@ -451,7 +453,7 @@ FleetSnapshot Fleet::Snapshot(absl::Time now) const {
     if (sketched < members) continue;
     std::vector<std::vector<double>> sketches;
     for (const MemberRecord& m : roster_.members()) {
-      if (!OfTheFleet(m)) continue;
+      if (!IsMemberOrLeaving(m)) continue;
       for (const auto& [of, sketch] : roster_.live(m.id).sketches) {
         if (of == round) sketches.push_back(sketch);
       }

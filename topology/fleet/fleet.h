@@ -22,17 +22,17 @@
 #include "topology/fleet/admission.h"
 #include "topology/fleet/departures.h"
 #include "topology/fleet/donors.h"
+#include "topology/fleet/evictions.h"
 #include "topology/fleet/fleet_notes.h"
 #include "topology/fleet/fleet_options.h"
 #include "topology/fleet/fleet_record.h"
 #include "topology/fleet/fleet_sizes.h"
-#include "topology/fleet/progress.h"
+#include "topology/fleet/member_rounds.h"
 #include "topology/fleet/registrar.h"
-#include "topology/fleet/removal.h"
-#include "topology/fleet/restoration.h"
 #include "topology/fleet/roster.h"
 #include "topology/fleet/stop_agreement.h"
 #include "topology/fleet/suspicion.h"
+#include "topology/fleet/view_recovery.h"
 #include "topology/fleet/views.h"
 
 namespace gossamer {
@@ -70,7 +70,7 @@ class Fleet {
   // without it: no peer may go on with it, for this reason.  The caller repeats
   // it for as long as the reason holds.
   void Evict(PeerId id, const std::string& why, absl::Time now) {
-    removal_.Evict(id, why, now);
+    evictions_.Evict(id, why, now);
   }
   // Notices what no event says: leases that ran out.
   void Tick(absl::Time now);
@@ -132,16 +132,16 @@ class Fleet {
   FleetNotes notes_;
   FleetSizes sizes_;
   Roster roster_;
-  Progress progress_;
+  MemberRounds rounds_;
   Suspicion suspicion_;
   Views views_;
   StopAgreement stop_;
-  Removal removal_;
+  Evictions evictions_;
   Departures departures_;
   Registrar registrar_;
   Admission admission_;
   Donors donors_;
-  Restoration restoration_;
+  ViewRecovery view_recovery_;
   Outlook outlook_;
   // The views that answers share, by the round to resume from: the one part
   // that differs between members.

@@ -36,7 +36,7 @@ enum class Standing : uint8_t {
 // The part of a member that survives a restart of the service.
 struct MemberRecord {
   PeerId id;
-  uint64_t boot_id = 0;
+  uint64_t incarnation_id = 0;  // or kUnknownIncarnation
   std::string address;
   std::string device = {};  // Member::device
   std::vector<uint64_t> checkpoint_rounds;
@@ -54,8 +54,8 @@ struct MemberRecord {
   friend bool operator==(const MemberRecord&, const MemberRecord&) = default;
 };
 
-// A member, also one that leaves.
-inline bool OfTheFleet(const MemberRecord& m) {
+// A member, or one that leaves: both train by the present view.
+inline bool IsMemberOrLeaving(const MemberRecord& m) {
   return m.standing == Standing::kMember || m.standing == Standing::kLeaving;
 }
 // The member of `members`, which are in the order of their ids; nullptr: none.
@@ -66,7 +66,7 @@ auto* FindMember(Members& members, PeerId id) {
 }
 // `in_view` may still be true of a peer that has left.
 inline bool InTheView(const MemberRecord& m) {
-  return m.in_view && OfTheFleet(m);
+  return m.in_view && IsMemberOrLeaving(m);
 }
 
 // The part of a member that is not saved: what this incarnation of the service
@@ -92,7 +92,7 @@ struct LiveMember {
   // The time since which it has renewed its lease and trained by a view that
   // has it.
   absl::Time well_since = absl::InfiniteFuture();
-  int short_incarnations = 0;  // before this one, Removal
+  int short_incarnations = 0;  // before this one, Evictions
   std::string why_evicted;
   // Sketches of the last rounds, oldest first.
   std::deque<std::pair<uint64_t, std::vector<double>>> sketches;
@@ -139,12 +139,12 @@ struct Registration {
   VersionRange versions = kControlVersions;
   std::string run_id;
   PeerId peer_id;  // 0: assign one
-  uint64_t boot_id = 0;
+  uint64_t incarnation_id = 0;
   std::string address;
   std::string device = {};  // Member::device
   uint64_t layout_fingerprint = 0;
-  std::string layout = {};    // ParameterLayout::Text(); may be empty
-  uint64_t first_values = 0;  // a hash of the parameters as it begins; or 0
+  std::string layout = {};  // ParameterLayout::Text(); may be empty
+  uint64_t initial_parameters_hash = 0;  // 0: not known
   uint64_t configuration_hash = 0;
   // "key: value" a line, of all that the hash is of; may be empty.
   std::string configuration = {};
@@ -159,7 +159,7 @@ struct Registration {
 struct FleetHeartbeat {
   std::string run_id;
   PeerId peer_id;
-  uint64_t boot_id = 0;
+  uint64_t incarnation_id = 0;
   uint64_t registered_generation = 0;  // of the service, then
   uint64_t view_generation = 0;
   uint64_t view_epoch = 0;

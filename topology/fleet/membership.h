@@ -119,15 +119,16 @@ class Membership {
   // view() is the first of the run that names this peer, of any incarnation.
   // False where the service does not know.
   virtual bool first_named() const { return false; }
-  // The view by which the process before this one trained, if this peer may go
-  // on by it: the service has not answered since the peer began.  Else null.
+  // The view by which the process before this one trained, if this peer may
+  // resume from it: the service has not answered since the peer began.  Else
+  // null.
   virtual std::shared_ptr<const View> last_view() const { return nullptr; }
   // view() is last_view() from here on, and its resume_round the newest
   // checkpoint of this peer; the service hears, once it answers, that the peer
   // trains.
-  virtual void GoOnByLastView() {}
-  // view() is of GoOnByLastView(): others train by it already.
-  virtual bool by_last_view() const { return false; }
+  virtual void ResumeFromLastView() {}
+  // view() was set by ResumeFromLastView(): others train by it already.
+  virtual bool resumed_from_last_view() const { return false; }
   // Asks to leave in good order: a view will have this peer as a departure, or
   // the fleet stops as a whole if it cannot be without this peer.
   virtual void RequestLeave() {}

@@ -46,7 +46,7 @@ absl::StatusOr<MemberRecord> FromMessage(const wire::StoredMember& stored) {
     return Refused(absl::StrCat(who, " has standing ", stored.standing()));
   }
   return MemberRecord{.id = {stored.peer_id()},
-                      .boot_id = stored.boot_id(),
+                      .incarnation_id = stored.incarnation_id(),
                       .address = stored.address(),
                       .device = stored.device(),
                       .checkpoint_rounds = {rounds.begin(), rounds.end()},
@@ -77,7 +77,7 @@ absl::Status CheckMembers(const FleetRecord& record) {
 wire::StoredMember ToMessage(const MemberRecord& m) {
   wire::StoredMember stored;
   stored.set_peer_id(m.id.value);
-  stored.set_boot_id(m.boot_id);
+  stored.set_incarnation_id(m.incarnation_id);
   stored.set_address(m.address);
   stored.set_device(m.device);
   for (const uint64_t round : m.checkpoint_rounds) {

@@ -65,7 +65,7 @@ std::string Short(const std::string& line) {
 
 // The refusal of a peer whose configuration does not fit.  A peer that trains
 // goes on without this service, which may be the one that is wrong.
-absl::Status Misfit(const Registration& r, const std::string& why) {
+absl::Status Mismatch(const Registration& r, const std::string& why) {
   return r.trains ? absl::UnavailableError(why)
                   : absl::FailedPreconditionError(why);
 }
@@ -87,16 +87,16 @@ absl::Status Registrar::Check(const Registration& r, bool first) const {
                         "the service's address",
                         options_.run_id, r.run_id));
   }
-  if (r.boot_id == 0 || r.address.empty() ||
+  if (r.incarnation_id == 0 || r.address.empty() ||
       r.address.size() > kMaxAddressBytes ||
       r.device.size() > kMaxDeviceBytes ||
       r.configuration.size() > kMaxConfigurationBytes ||
       r.layout.size() > kMaxLayoutBytes ||
       r.checkpoint_rounds.size() > kMaxCheckpointRounds) {
     return absl::InvalidArgumentError(absl::StrFormat(
-        "register: needs a boot id, an address of 1 to %d characters, a device "
-        "of at most %d, a configuration of %d, a layout of %d, and at most %d "
-        "checkpoint rounds",
+        "register: needs an incarnation id, an address of 1 to %d characters, "
+        "a device of at most %d, a configuration of %d, a layout of %d, and at "
+        "most %d checkpoint rounds",
         kMaxAddressBytes, kMaxDeviceBytes, kMaxConfigurationBytes,
         kMaxLayoutBytes, kMaxCheckpointRounds));
   }
@@ -121,7 +121,7 @@ absl::Status Registrar::Check(const Registration& r, bool first) const {
                                   ", the run ", Short(d->others));
       }
     }
-    return Misfit(
+    return Mismatch(
         r, absl::StrFormat(
                "the peer's configuration %016x is not the run's %016x%s; start "
                "all peers from the same configuration file",
@@ -133,16 +133,16 @@ absl::Status Registrar::Check(const Registration& r, bool first) const {
     constexpr absl::string_view kStart =
         "start the service with the run's --config";
     if (r.configuration.empty() && !r.trains) {
-      return Misfit(r,
-                    absl::StrCat("the peer's configuration is too long to be "
-                                 "sent, or of an older release, and this "
-                                 "service decides by its own: ",
-                                 kStart));
+      return Mismatch(r,
+                      absl::StrCat("the peer's configuration is too long to be "
+                                   "sent, or of an older release, and this "
+                                   "service decides by its own: ",
+                                   kStart));
     }
     const auto d = FirstDifference(r.configuration, options_.configuration,
                                    options_.decides);
     if (!r.configuration.empty() && d) {
-      return Misfit(
+      return Mismatch(
           r, absl::StrCat(
                  "the peer has ", Short(d->own),
                  ", and this service, which decides it, ", Short(d->others),
@@ -164,13 +164,14 @@ absl::Status Registrar::Check(const Registration& r, bool first) const {
   }
   // Networks that begin apart have a mean that is no network.
   if (!first && !views_.assembled() && r.checkpoint_rounds.empty() &&
-      r.first_values != 0 && roster_.first_values() != 0 &&
-      r.first_values != roster_.first_values()) {
+      r.initial_parameters_hash != 0 &&
+      roster_.initial_parameters_hash() != 0 &&
+      r.initial_parameters_hash != roster_.initial_parameters_hash()) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "the peer begins with other parameters (%016x) than the run's first "
         "peer (%016x), and all must begin with the same: seed the generator of "
         "random numbers, the same at all peers, before the networks are made",
-        r.first_values, roster_.first_values()));
+        r.initial_parameters_hash, roster_.initial_parameters_hash()));
   }
   return absl::OkStatus();
 }

@@ -53,7 +53,7 @@ void Roster::Put(MemberRecord member) {
   // room for all of them.
   if (members.size() <= kMaxRecords) return;
   const auto gone = std::ranges::find_if(members, [id](const MemberRecord& m) {
-    return m.id != id && !OfTheFleet(m);
+    return m.id != id && !IsMemberOrLeaving(m);
   });
   if (gone == members.end()) return;
   live_.erase(gone->id);
@@ -80,7 +80,7 @@ PeerId Roster::AssignId(const Registration& r) const {
   for (const MemberRecord& m : record_.members) {
     // A repeated registration whose answer was lost gets the same id, and not a
     // second one.
-    if (m.boot_id == r.boot_id) return m.id;
+    if (m.incarnation_id == r.incarnation_id) return m.id;
     if (m.id == free) ++free.value;
   }
   return free;
@@ -91,7 +91,7 @@ void Roster::TakeRunOf(const Registration& r) {
   record_.layout_fingerprint = r.layout_fingerprint;
   layout_ = r.layout;
   configuration_ = r.configuration;
-  first_values_ = r.first_values;
+  initial_parameters_hash_ = r.initial_parameters_hash;
 }
 
 void Roster::Hear(const FleetHeartbeat& heartbeat, const MemberRecord& member,
@@ -145,31 +145,33 @@ bool Roster::Lost(const MemberRecord& m, absl::Time now) const {
 std::vector<PeerId> Roster::Lost(absl::Time now) const {
   std::vector<PeerId> lost;
   for (const MemberRecord& m : record_.members) {
-    if (OfTheFleet(m) && !m.finished && Lost(m, now)) lost.push_back(m.id);
+    if (IsMemberOrLeaving(m) && !m.finished && Lost(m, now))
+      lost.push_back(m.id);
   }
   return lost;
 }
 
 bool Roster::HeardAll(absl::Time now) const {
   return std::ranges::all_of(record_.members, [&](const MemberRecord& m) {
-    return !OfTheFleet(m) || !m.in_view || m.finished || Lost(m, now) ||
+    return !IsMemberOrLeaving(m) || !m.in_view || m.finished || Lost(m, now) ||
            live(m.id).last_heard != absl::InfinitePast();
   });
 }
 
 bool Roster::TrainsHere(const MemberRecord& m) const {
-  return OfTheFleet(m) && (m.in_view || live(m.id).trains);
+  return IsMemberOrLeaving(m) && (m.in_view || live(m.id).trains);
 }
 
 bool Roster::AllFinished() const {
   return std::ranges::all_of(record_.members, [](const MemberRecord& m) {
-    return m.finished || !OfTheFleet(m);
+    return m.finished || !IsMemberOrLeaving(m);
   });
 }
 
 int Roster::registered() const {
   return static_cast<int>(std::ranges::count_if(
-      record_.members, [](const MemberRecord& m) { return OfTheFleet(m); }));
+      record_.members,
+      [](const MemberRecord& m) { return IsMemberOrLeaving(m); }));
 }
 
 }  // namespace gossamer

@@ -17,7 +17,7 @@
 
 namespace gossamer {
 
-// The boot id of a member that is known from a view alone.
+// The incarnation id of a member that is known from a view alone.
 inline constexpr uint64_t kUnknownIncarnation = 0;
 
 // The list of all peers that the fleet knows, those that have gone among them,
@@ -53,7 +53,7 @@ class Roster {
   // heard of it: those of its Registration.
   const std::string& layout() const { return layout_; }
   const std::string& configuration() const { return configuration_; }
-  uint64_t first_values() const { return first_values_; }
+  uint64_t initial_parameters_hash() const { return initial_parameters_hash_; }
   // All peers of the run are configured as this one.
   void TakeRunOf(const Registration& r);
 
@@ -106,7 +106,7 @@ class Roster {
   // Only messages depend on the first, and only the beginning on the second, so
   // neither is in the record.
   std::string layout_, configuration_;
-  uint64_t first_values_ = 0;
+  uint64_t initial_parameters_hash_ = 0;
 };
 
 }  // namespace gossamer

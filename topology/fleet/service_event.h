@@ -43,8 +43,8 @@ inline constexpr EventInfo kServiceEvents[] = {
     {"peer_waits", "a peer cannot be in this fleet yet: it asks again",
      "as it says, if it goes on"},
     {"request_refused",
-     "a heartbeat, a stop, a question, a survey or a view that is handed back "
-     "cannot be, as it is asked",
+     "a heartbeat, stop, status, survey or returned view was invalid for this "
+     "run",
      "the same run and release there; the store that the run began with; a "
      "firewall, if the asking host is unknown"},
     {"save_failed", "the state cannot be saved: nobody gets an answer",

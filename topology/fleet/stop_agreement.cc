@@ -9,7 +9,7 @@ namespace gossamer {
 
 void StopAgreement::Propose(absl::Time now) {
   if (!proposed() && !views_.Finished()) {
-    state_ = {.round = progress_.FutureRound(), .committed = false};
+    state_ = {.round = rounds_.FutureRound(), .committed = false};
     ++version_;
   }
   Advance(now);
@@ -22,7 +22,7 @@ void StopAgreement::OnAcknowledged(uint64_t round) {
   if (state_.committed || round <= state_.round || views_.Finished()) return;
   // No incarnation of the service has proposed a round so far ahead: once
   // agreed to it would never come.
-  if (round > progress_.FutureRound() + kMostAhead) return;
+  if (round > rounds_.FutureRound() + kMostAhead) return;
   state_.round = round;
   ++version_;
 }
@@ -34,9 +34,9 @@ void StopAgreement::Advance(absl::Time now) {
   // When the last of those that agreed was heard, and when the last lease of
   // those that are lost ended.
   absl::Time agreed = absl::InfinitePast(), lost = absl::InfinitePast();
-  const uint64_t furthest = progress_.MaxRound();
+  const uint64_t furthest = rounds_.MaxRound();
   for (const MemberRecord& m : roster_.members()) {
-    if (m.finished || !OfTheFleet(m)) continue;
+    if (m.finished || !IsMemberOrLeaving(m)) continue;
     // A member that waits for parameters has no round to stop at, and those
     // that could give them may wait for the stop.
     if (!m.in_view && m.needs_parameters) continue;
@@ -54,7 +54,7 @@ void StopAgreement::Advance(absl::Time now) {
     }
     if (live.round_begun >= state_.round) {
       // Too late for this member: a later round for all.
-      state_.round = progress_.FutureRound();
+      state_.round = rounds_.FutureRound();
       ++version_;
       return;
     }
@@ -76,7 +76,7 @@ void StopAgreement::Advance(absl::Time now) {
 }
 
 StopState StopAgreement::Ended() const {
-  return {.round = std::max<uint64_t>(1, progress_.MaxRound()),
+  return {.round = std::max<uint64_t>(1, rounds_.MaxRound()),
           .committed = true};
 }
 

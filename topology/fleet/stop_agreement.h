@@ -9,8 +9,8 @@
 #include <cstdint>
 
 #include "absl/time/time.h"
+#include "topology/fleet/member_rounds.h"
 #include "topology/fleet/membership.h"
-#include "topology/fleet/progress.h"
 #include "topology/fleet/roster.h"
 #include "topology/fleet/views.h"
 
@@ -22,11 +22,11 @@ class StopAgreement {
  public:
   // All of them outlive this object, which alone writes `state`.
   StopAgreement(StopState& state, absl::Duration lease, const Roster& roster,
-                const Progress& progress, const Views& views)
+                const MemberRounds& rounds, const Views& views)
       : state_(state),
         lease_(lease),
         roster_(roster),
-        progress_(progress),
+        rounds_(rounds),
         views_(views) {}
 
   const StopState& state() const { return state_; }
@@ -49,7 +49,7 @@ class StopAgreement {
   StopState& state_;
   const absl::Duration lease_;
   const Roster& roster_;
-  const Progress& progress_;
+  const MemberRounds& rounds_;
   const Views& views_;
   uint64_t version_ = 0;
 };

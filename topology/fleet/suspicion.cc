@@ -64,7 +64,7 @@ const MixingSchedule* Suspicion::FixedSchedule() const {
 }
 
 bool Suspicion::MayMix(const MemberRecord& m, PeerId id) const {
-  if (!OfTheFleet(m) || m.id == id) return false;
+  if (!IsMemberOrLeaving(m) || m.id == id) return false;
   const MixingSchedule* fixed = FixedSchedule();
   const std::optional<int> rank = view_.RankOf(id);
   // If rows change from round to round, any member may be a neighbour in some

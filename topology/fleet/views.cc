@@ -148,15 +148,15 @@ uint64_t Views::SharedCheckpoint() const {
 
 // Generations go on beyond the view's, as they would at a later incarnation of
 // the service with that disk, whatever the clock says.
-void Views::Restore(const View& view) {
+void Views::ContinueFrom(const View& view) {
   // It may be of another store, of which members may have newer ones, and
   // nobody here knows their key.
   if (!assembled()) record_.mac_key.clear();
-  View restored = view;
-  restored.resume_round = 0;
+  View recovered = view;
+  recovered.resume_round = 0;
   record_.assembled = true;
   record_.generation = std::max(record_.generation, view.generation) + 1;
-  Take(std::move(restored));
+  Take(std::move(recovered));
 }
 
 // Some members train by that view and some by the one before, each for good,
@@ -165,7 +165,7 @@ void Views::Restore(const View& view) {
 // it is replaced when it is known where all members are.
 void Views::ReplaceForgotten(const View& known, const MemberRecord& member,
                              absl::Time now) {
-  if (!assembled() || !OfTheFleet(member) || member.finished ||
+  if (!assembled() || !IsMemberOrLeaving(member) || member.finished ||
       known.generation >= record_.generation || !known.NewerThan(view()) ||
       !roster_.HeardAll(now)) {
     return;
@@ -178,7 +178,7 @@ void Views::AdaptOverlap() {
   std::vector<RoundTiming> timings;
   uint64_t slowest = std::numeric_limits<uint64_t>::max();
   for (const MemberRecord& m : roster_.members()) {
-    if (m.finished || !OfTheFleet(m)) continue;
+    if (m.finished || !IsMemberOrLeaving(m)) continue;
     const PeerReport& report = roster_.live(m.id).report;
     const uint64_t made =
         report.round - std::min(report.round, view().from_round);
@@ -191,7 +191,7 @@ void Views::AdaptOverlap() {
   const int chosen = overlap_.Choose(timings, view().overlap_steps,
                                      slowest - view().from_round);
   if (chosen == view().overlap_steps) return;
-  View next = Next(progress_.FutureRound());
+  View next = Next(rounds_.FutureRound());
   next.overlap_steps = chosen;
   Take(std::move(next));
 }

@@ -12,8 +12,8 @@
 #include "absl/time/time.h"
 #include "topology/fleet/fleet_options.h"
 #include "topology/fleet/fleet_record.h"
+#include "topology/fleet/member_rounds.h"
 #include "topology/fleet/overlap_chooser.h"
-#include "topology/fleet/progress.h"
 #include "topology/fleet/roster.h"
 #include "topology/fleet/suspicion.h"
 #include "topology/view.h"
@@ -32,11 +32,11 @@ class Views {
  public:
   // All of them outlive this object, which alone writes `record`.
   Views(const FleetOptions& options, ViewsRecord& record, Roster& roster,
-        const Progress& progress, const Suspicion& suspicion)
+        const MemberRounds& rounds, const Suspicion& suspicion)
       : options_(options),
         record_(record),
         roster_(roster),
-        progress_(progress),
+        rounds_(rounds),
         suspicion_(suspicion) {}
 
   const View& view() const { return record_.view; }
@@ -54,13 +54,13 @@ class Views {
   void BeginTogether();
   // A view of the roster as it is now follows, from a round that no member has
   // begun; the second from that round.
-  void Renew() { RenewFrom(progress_.FutureRound()); }
+  void Renew() { RenewFrom(rounds_.FutureRound()); }
   void RenewFrom(uint64_t from_round);
   // The run is over; its last view stays known.
   void Disassemble() { record_.assembled = false; }
-  // Goes on from `view`, which an incarnation of the service made that this
+  // Continues from `view`, which an incarnation of the service made that this
   // one knows nothing of.
-  void Restore(const View& view);
+  void ContinueFrom(const View& view);
 
   // A view that this service's disk is too old for gives way to one of its
   // own.
@@ -81,7 +81,7 @@ class Views {
   const FleetOptions& options_;
   ViewsRecord& record_;
   Roster& roster_;
-  const Progress& progress_;
+  const MemberRounds& rounds_;
   const Suspicion& suspicion_;
   uint64_t version_ = 0;
   OverlapChooser overlap_;

@@ -126,11 +126,11 @@ class TuningOption final : public grpc::ServerBuilderOption {
 TcpSettings ReadTcpSettings() {
   TcpSettings s;
   s.slow_start_after_idle =
-      NetworkSetting("ipv4/tcp_slow_start_after_idle") != "0";
-  s.largest_send = LargestOfNetworkSetting("ipv4/tcp_wmem");
-  s.largest_receive = LargestOfNetworkSetting("ipv4/tcp_rmem");
-  s.most_send = LargestOfNetworkSetting("core/wmem_max");
-  s.most_receive = LargestOfNetworkSetting("core/rmem_max");
+      ReadNetSysctl("ipv4/tcp_slow_start_after_idle") != "0";
+  s.largest_send = LargestOfNetSysctl("ipv4/tcp_wmem");
+  s.largest_receive = LargestOfNetSysctl("ipv4/tcp_rmem");
+  s.most_send = LargestOfNetSysctl("core/wmem_max");
+  s.most_receive = LargestOfNetSysctl("core/rmem_max");
   return s;
 }
 

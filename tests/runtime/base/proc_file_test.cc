@@ -34,9 +34,9 @@ TEST(ProcFileTest, ThisMachineHasMemory) {
 }
 
 TEST(ProcFileTest, TheKernelHasNoSuchSetting) {
-  EXPECT_EQ(NetworkSetting("ipv4/of_nobody"), "");
-  EXPECT_EQ(LargestOfNetworkSetting("ipv4/of_nobody"), 0);
-  EXPECT_EQ(LargestOfNetworkSetting("ipv4/tcp_congestion_control"), 0);
+  EXPECT_EQ(ReadNetSysctl("ipv4/of_nobody"), "");
+  EXPECT_EQ(LargestOfNetSysctl("ipv4/of_nobody"), 0);
+  EXPECT_EQ(LargestOfNetSysctl("ipv4/tcp_congestion_control"), 0);
 }
 
 }  // namespace

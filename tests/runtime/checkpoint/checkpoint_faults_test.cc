@@ -96,7 +96,7 @@ class CheckpointFaults : public ::testing::TestWithParam<Scene> {
     const auto list = store.List();
     EXPECT_TRUE(list.ok()) << list.status();
     for (const StoredCheckpoint& stored : *list) {
-      EXPECT_TRUE(stored.whole.ok()) << stored.whole;
+      EXPECT_TRUE(stored.integrity.ok()) << stored.integrity;
     }
     const auto newest = store.LoadNewest();
     if (outcome.rc == kSaved) {

@@ -273,7 +273,7 @@ TEST(CheckpointStore, ACheckpointRemovedDuringAListingIsNotReportedAsDamaged) {
   ASSERT_TRUE(list.ok()) << list.status();
   ASSERT_EQ(list->size(), 2u);
   for (const StoredCheckpoint& stored : *list) {
-    EXPECT_TRUE(stored.whole.ok()) << stored.whole;
+    EXPECT_TRUE(stored.integrity.ok()) << stored.integrity;
   }
 }
 
@@ -362,26 +362,26 @@ TEST(CheckpointStore, PutsBackWhatWasSetAside) {
   ASSERT_TRUE(aside.ok()) << aside.status();
   ASSERT_EQ(aside->size(), 1u);
   EXPECT_EQ(aside->front().round, 3u);
-  EXPECT_TRUE(aside->front().whole.ok());
+  EXPECT_TRUE(aside->front().integrity.ok());
   EXPECT_EQ(aside->front().id.round, 3u);
   EXPECT_GT(aside->front().bytes, 0u);
   EXPECT_EQ(store.List()->size(), 1u);
-  EXPECT_EQ(store.PutBack(2).code(), absl::StatusCode::kNotFound);
-  ASSERT_TRUE(store.PutBack(3).ok());
+  EXPECT_EQ(store.Restore(2).code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(store.Restore(3).ok());
   EXPECT_THAT(store.Rounds(), ElementsAre(1, 3));
   EXPECT_TRUE(store.ListSetAside()->empty());
 }
 
 // A checkpoint of the same round is not replaced.  Peers would go on from one
 // of a later round instead.
-TEST(CheckpointStore, ACheckpointIsPutBackOnlyAsTheNewest) {
+TEST(CheckpointStore, ACheckpointIsRestoredOnlyAsTheNewest) {
   for (const uint64_t there : {3, 4}) {
     const TemporaryFolder folder;
     CheckpointStore store(folder.path(), 9);
     SaveRounds(store, {1, 3});
     ASSERT_EQ(store.SetAsideAfter(1).value(), 3u);
     SaveRounds(store, {there});
-    const absl::Status status = store.PutBack(3);
+    const absl::Status status = store.Restore(3);
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(std::string(status.message()),
                 HasSubstr(absl::StrCat("/round-", there, " is there")));
@@ -390,15 +390,15 @@ TEST(CheckpointStore, ACheckpointIsPutBackOnlyAsTheNewest) {
   }
 }
 
-TEST(CheckpointStore, ADamagedCheckpointIsNotPutBack) {
+TEST(CheckpointStore, ADamagedCheckpointIsNotRestored) {
   const TemporaryFolder folder;
   CheckpointStore store(folder.path(), 9);
   SaveRounds(store, {1, 3});
   ASSERT_EQ(store.SetAsideAfter(1).value(), 3u);
   std::filesystem::resize_file(
       folder.path() + "/set-aside-round-3/state.safetensors", 40);
-  EXPECT_EQ(store.PutBack(3).code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(store.ListSetAside()->front().whole.code(),
+  EXPECT_EQ(store.Restore(3).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(store.ListSetAside()->front().integrity.code(),
             absl::StatusCode::kDataLoss);
   EXPECT_THAT(store.Rounds(), ElementsAre(1));
 }
@@ -493,7 +493,7 @@ TEST(CheckpointStore, ACheckpointThatCannotBeReadIsSetAsideNotRemoved) {
     EXPECT_EQ(store.LoadNewest()->id.round, 2u);
     const auto list = store.List();
     ASSERT_TRUE(list.ok());
-    EXPECT_THAT(std::string(list->back().whole.message()), HasSubstr(what));
+    EXPECT_THAT(std::string(list->back().integrity.message()), HasSubstr(what));
     EXPECT_EQ(store.SetAsideAfter(1).value(), 3u);
     files.unreadable.clear();
     std::filesystem::rename(folder.path() + "/set-aside-round-3",
@@ -600,7 +600,7 @@ TEST(CheckpointStore, AFullDiskLeavesTheLastWholeCheckpoint) {
   EXPECT_EQ(store.gone_for_room(), 0u);
 }
 
-// The checkpoint counts as put back only when the folder is synced.
+// The checkpoint counts as restored only when the folder is synced.
 TEST_P(FaultLoop, PuttingBackLosesNothing) {
   bool failed = true;
   int points = 0;
@@ -614,12 +614,12 @@ TEST_P(FaultLoop, PuttingBackLosesNothing) {
     ASSERT_EQ(store.SetAsideAfter(1).value(), 9u);
     files.done = 0;
     files.fail_at = n;
-    failed = !store.PutBack(9).ok();
+    failed = !store.Restore(9).ok();
     points += failed;
     CheckpointStore after(folder.path(), 2);
     if (after.Rounds().back() != 9) {
       EXPECT_TRUE(failed);
-      EXPECT_TRUE(after.PutBack(9).ok());
+      EXPECT_TRUE(after.Restore(9).ok());
     }
     EXPECT_THAT(after.Rounds(), ElementsAre(1, 9));
   }
@@ -646,7 +646,7 @@ TEST_P(FaultLoop, AFolderIsWholeOrAbsent) {
     const auto list = after.List();
     ASSERT_TRUE(list.ok()) << list.status();
     for (const StoredCheckpoint& stored : *list) {
-      EXPECT_TRUE(stored.whole.ok()) << stored.whole;
+      EXPECT_TRUE(stored.integrity.ok()) << stored.integrity;
     }
     // The rest of the removed ones does not stay for good.
     ASSERT_TRUE(after.Save(Take(next, 5)).ok());

@@ -16,7 +16,7 @@
 #include "algorithms/base/little_endian.h"
 #include "algorithms/base/rng.h"
 #include "runtime/base/sha256.h"
-#include "runtime/checkpoint/snapshot.h"
+#include "runtime/checkpoint/peer_state.h"
 #include "tests/testing/at_once.h"
 
 namespace gossamer {
@@ -71,7 +71,7 @@ class StateTransferTest : public testing::Test {
         [this](const Checkpoint& state) { return check_(state); });
     collector_->SetDonors(ids, now_);
   }
-  // Delivers until no frame is left.  A member takes a snapshot as soon as it
+  // Delivers until no frame is left.  A member freezes a state as soon as it
   // is asked.
   void Deliver() {
     while (!queue_.empty()) DeliverOne();
@@ -89,7 +89,7 @@ class StateTransferTest : public testing::Test {
     it->second.OnFrame(kJoiner, sent.frame, now_);
     if (!it->second.wanted()) return;
     std::vector<std::byte> bytes =
-        EncodeSnapshot(StateOf(static_cast<float>(sent.to.value), size_));
+        EncodeState(StateOf(static_cast<float>(sent.to.value), size_));
     std::string hash = Sha256(bytes);
     it->second.Offer(std::move(bytes), std::move(hash), now_);
   }
@@ -211,9 +211,9 @@ TEST_F(StateTransferTest, OneSnapshotAtATimeIsMade) {
   };
   EXPECT_TRUE(ask());
   donor.Prepare();
-  // A joiner that asks while a snapshot is being made waits for it.
+  // A joiner that asks while a state is being frozen waits for it.
   EXPECT_FALSE(ask());
-  donor.Offer(EncodeSnapshot(StateOf(1)), std::string(32, 'h'), now_);
+  donor.Offer(EncodeState(StateOf(1)), std::string(32, 'h'), now_);
   EXPECT_FALSE(donor.wanted());
   EXPECT_EQ(queue_.back().to, kJoiner);
 }
@@ -432,8 +432,8 @@ TEST_F(StateTransferTest, AMemberThatOnlyOffersIsGivenUp) {
               testing::ElementsAre(HasSubstr("has offered 5 states")));
 }
 
-// A joiner that reads a chunk now and then would keep the snapshot for ever,
-// and all later joiners would begin with it.
+// A joiner that reads a chunk now and then would keep the frozen state for
+// ever, and all later joiners would begin with it.
 TEST_F(StateTransferTest, AnOldSnapshotIsDroppedThoughAJoinerStillReadsIt) {
   Begin(1);
   Frame get;
@@ -467,17 +467,17 @@ TEST_F(StateTransferTest, APeerThatIsNotAJoinerGetsNoState) {
 }
 
 TEST(SnapshotTest, AnotherShapeCannotBeAdded) {
-  StateMiddle middle;
-  ASSERT_TRUE(middle.Add(StateOf(1, 20)).ok());
-  EXPECT_FALSE(middle.Add(StateOf(1, 21)).ok());
-  EXPECT_EQ(middle.given(), 1);
+  StateMedian median;
+  ASSERT_TRUE(median.Add(StateOf(1, 20)).ok());
+  EXPECT_FALSE(median.Add(StateOf(1, 21)).ok());
+  EXPECT_EQ(median.given(), 1);
 }
 
 // Any of the three may be the false one.
 TEST(SnapshotTest, OneFalseStateOfThreeMovesNothingBeyondTheOtherTwo) {
   for (int liar = 0; liar < 3; ++liar) {
     for (const float lie : {1e30f, -3e38f, 2.5f}) {
-      StateMiddle middle;
+      StateMedian median;
       for (int i = 0; i < 3; ++i) {
         Checkpoint state = StateOf(static_cast<float>(2 + (i > liar)), 20);
         if (i == liar) {
@@ -485,9 +485,9 @@ TEST(SnapshotTest, OneFalseStateOfThreeMovesNothingBeyondTheOtherTwo) {
           state.counters["steps"] = ~uint64_t{0};
           state.bytes["game.order"] = {std::byte{9}};
         }
-        ASSERT_TRUE(middle.Add(std::move(state)).ok());
+        ASSERT_TRUE(median.Add(std::move(state)).ok());
       }
-      const Checkpoint state = middle.Take();
+      const Checkpoint state = median.Take();
       for (const float v : state.floats.at("parameters")) {
         EXPECT_GE(v, 2) << liar << " " << lie;
         EXPECT_LE(v, 3) << liar << " " << lie;
@@ -516,20 +516,20 @@ TEST(SnapshotTest, TheShapeOfAStateIsItsNamesAndSizes) {
 
 TEST(SnapshotTest, ASnapshotIsRestoredExactlyOrRefused) {
   const Checkpoint state = StateOf(3, 10);
-  std::vector<std::byte> bytes = EncodeSnapshot(state);
-  const auto read = DecodeSnapshot(bytes);
+  std::vector<std::byte> bytes = EncodeState(state);
+  const auto read = DecodeState(bytes);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->floats, state.floats);
   EXPECT_EQ(read->bytes, state.bytes);
   EXPECT_EQ(read->counters, state.counters);
   for (size_t size = 0; size < bytes.size(); ++size) {
-    EXPECT_EQ(DecodeSnapshot(std::span(bytes).first(size)).status().code(),
+    EXPECT_EQ(DecodeState(std::span(bytes).first(size)).status().code(),
               absl::StatusCode::kDataLoss)
         << size;
   }
   Checkpoint sick = state;
   sick.floats["parameters"][7] = std::numeric_limits<float>::quiet_NaN();
-  const auto refused = DecodeSnapshot(EncodeSnapshot(sick));
+  const auto refused = DecodeState(EncodeState(sick));
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(refused.status().message()),
               HasSubstr("\"parameters\" that is not finite"));

@@ -92,7 +92,7 @@ TEST_F(CheckpointCommand, VerifyingARunWithoutCheckpointsFails) {
   EXPECT_THAT(r.err, HasSubstr("run has no checkpoint"));
 }
 
-TEST_F(CheckpointCommand, ACheckpointSetAsideIsListedAndPutBack) {
+TEST_F(CheckpointCommand, ACheckpointSetAsideIsListedAndRestored) {
   EXPECT_THAT(Run("checkpoint restore --run run").err,
               HasSubstr("nothing is set aside"));
   for (int id = 1; id <= 2; ++id) {
@@ -117,7 +117,7 @@ TEST_F(CheckpointCommand, ACheckpointSetAsideIsListedAndPutBack) {
   EXPECT_EQ(json["checkpoints"][3]["set_aside"], false);
 }
 
-TEST_F(CheckpointCommand, CheckpointsArePutBackForAllPeersOrNone) {
+TEST_F(CheckpointCommand, CheckpointsAreRestoredForAllPeersOrNone) {
   for (int id = 1; id <= 2; ++id) {
     ASSERT_EQ(CheckpointStore(Folder(id), 2).SetAsideAfter(10).value(), 20u);
   }

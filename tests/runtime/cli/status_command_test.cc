@@ -42,7 +42,7 @@ class StatusCommandTest : public Cli {
       request.set_protocol_version(kControlVersions.newest);
       request.set_run_id("run");
       request.set_peer_id(id);
-      request.set_boot_id(id);
+      request.set_incarnation_id(id);
       request.set_address(absl::StrCat("127.0.0.1:", id));
       if (id == 2) request.set_device("machine/0000:3b:00.0/22809");
       grpc::ClientContext context;
@@ -79,7 +79,7 @@ TEST_F(StatusCommandTest, SaysWhatPeersHaveTold) {
   wire::HeartbeatRequest request;
   request.set_run_id("run");
   request.set_peer_id(2);
-  request.set_boot_id(2);
+  request.set_incarnation_id(2);
   (*request.mutable_events())["edge_refused"] = 3;
   (*request.mutable_events())["checkpoint_failed"] = 12;
   (*request.mutable_events())["of_a_later_release"] = 1;
@@ -105,7 +105,7 @@ TEST_F(StatusCommandTest, SaysTheLossesOfEveryPlayer) {
   wire::HeartbeatRequest request;
   request.set_run_id("run");
   request.set_peer_id(2);
-  request.set_boot_id(2);
+  request.set_incarnation_id(2);
   for (const char* player : {"student", "critic", "\x1b[2J"}) {
     request.add_loss_player(player);
     request.add_loss(player[0] == 'c' ? std::nan("") : 0.25);

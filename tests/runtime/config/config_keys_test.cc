@@ -59,7 +59,7 @@ TEST(ConfigKeys, TransportIsExplained) {
   const auto transport = FindConfigKey("transport");
   ASSERT_TRUE(transport.ok()) << transport.status();
   EXPECT_EQ(transport->values, "auto, grpc, nccl");
-  EXPECT_EQ(transport->fallback, "\"auto\"");
+  EXPECT_EQ(transport->default_value, "\"auto\"");
   EXPECT_THAT(transport->explanation, HasSubstr("from device to device"));
 }
 
@@ -67,7 +67,7 @@ TEST(ConfigKeys, DeviceIsExplained) {
   const auto device = FindConfigKey("resources.device");
   ASSERT_TRUE(device.ok()) << device.status();
   EXPECT_EQ(device->values, "auto, cpu, cuda, cuda:N");
-  EXPECT_EQ(device->fallback, "\"cpu\"");
+  EXPECT_EQ(device->default_value, "\"cpu\"");
   EXPECT_THAT(device->explanation, AllOf(HasSubstr("resumed on another device"),
                                          HasSubstr("repeats to the bit")));
 }
@@ -76,14 +76,14 @@ TEST(ConfigKeys, HaveTypesValuesAndDefaults) {
   const auto codec = FindConfigKey("mixing.codec");
   ASSERT_TRUE(codec.ok()) << codec.status();
   EXPECT_EQ(codec->type, "text");
-  EXPECT_EQ(codec->fallback, "\"innov-int4\"");
+  EXPECT_EQ(codec->default_value, "\"innov-int4\"");
   EXPECT_THAT(codec->values, HasSubstr("innov-int8, "));
   const auto overlap = FindConfigKey("mixing.overlap_steps");
   ASSERT_TRUE(overlap.ok()) << overlap.status();
   EXPECT_THAT(overlap->values, StartsWith("auto, 0, 1, "));
-  EXPECT_EQ(overlap->fallback, "1");
-  EXPECT_EQ(FindConfigKey("peers")->fallback, "4");
-  EXPECT_EQ(FindConfigKey("game.gan.data.flip")->fallback, "false");
+  EXPECT_EQ(overlap->default_value, "1");
+  EXPECT_EQ(FindConfigKey("peers")->default_value, "4");
+  EXPECT_EQ(FindConfigKey("game.gan.data.flip")->default_value, "false");
   EXPECT_EQ(FindConfigKey("game.gan.data.classes")->type, "list of texts");
 }
 

@@ -76,20 +76,20 @@ TEST_F(ProcessReportsTest, ThoseWhoAreNoMembersShareOneThrottle) {
 
 class LastViewTest : public ::testing::Test {
  protected:
-  static std::shared_ptr<const ToldView> Told(uint64_t epoch) {
-    auto told = std::make_shared<ToldView>();
-    told->view.run_id = "run";
-    told->view.generation = 7;
-    told->view.epoch = epoch;
-    told->view.members = {{.id = {1}, .address = "a"},
-                          {.id = {2}, .address = "b"}};
-    told->message = ToMessage(told->view);
-    return told;
+  static std::shared_ptr<const ReceivedView> Received(uint64_t epoch) {
+    auto received = std::make_shared<ReceivedView>();
+    received->view.run_id = "run";
+    received->view.generation = 7;
+    received->view.epoch = epoch;
+    received->view.members = {{.id = {1}, .address = "a"},
+                              {.id = {2}, .address = "b"}};
+    received->message = ToMessage(received->view);
+    return received;
   }
-  void Keep(std::shared_ptr<const ToldView> told) {
-    view_.Keep(std::move(told));
+  void Keep(std::shared_ptr<const ReceivedView> received) {
+    view_.Keep(std::move(received));
   }
-  absl::StatusOr<std::shared_ptr<const ToldView>> Read(
+  absl::StatusOr<std::shared_ptr<const ReceivedView>> Read(
       const std::string& run = "run", uint64_t self = 2) {
     return ReadLastView(SystemFileOps(), path_, run, {self});
   }
@@ -107,19 +107,19 @@ class LastViewTest : public ::testing::Test {
 
 TEST_F(LastViewTest, ComesBackAsItWasKept) {
   EXPECT_EQ(Read().value(), nullptr) << "there is none yet";
-  Keep(Told(3));
-  Keep(Told(4));
-  Keep(Told(5));
+  Keep(Received(3));
+  Keep(Received(4));
+  Keep(Received(5));
   shared_.RunFor(absl::Minutes(1));
   const auto read = Read();
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ((*read)->view.epoch, 5u);
-  EXPECT_EQ((*read)->view.members, Told(5)->view.members);
+  EXPECT_EQ((*read)->view.members, Received(5)->view.members);
   EXPECT_THAT(failures_, IsEmpty());
 }
 
 TEST_F(LastViewTest, OfAnotherRunOrPeerIsRefused) {
-  Keep(Told(3));
+  Keep(Received(3));
   shared_.RunFor(absl::Minutes(1));
   EXPECT_THAT(std::string(Read("another").status().message()),
               HasSubstr("run \"another\""));
@@ -128,7 +128,7 @@ TEST_F(LastViewTest, OfAnotherRunOrPeerIsRefused) {
 }
 
 TEST_F(LastViewTest, ADamagedByteIsSeen) {
-  Keep(Told(3));
+  Keep(Received(3));
   shared_.RunFor(absl::Minutes(1));
   const std::string sound = *SystemFileOps().ReadText(path_);
   for (size_t i = 0; i < sound.size(); ++i) {
@@ -145,7 +145,7 @@ TEST_F(LastViewTest, AFailureIsTold) {
   LastView nowhere(
       SystemFileOps(), folder_.path() + "/none/view.pb", &disk_,
       [this](const absl::Status& why) { failures_.push_back(why); });
-  nowhere.Keep(Told(3));
+  nowhere.Keep(Received(3));
   shared_.RunFor(absl::Minutes(1));
   ASSERT_EQ(failures_.size(), 1u);
   EXPECT_THAT(std::string(failures_[0].message()), HasSubstr("none/view.pb"));
@@ -184,7 +184,7 @@ class ServiceRegistrationTest : public ::testing::Test {
     TopologyClientOptions options;
     options.service = "here:1";
     options.run_id = "run";
-    options.boot_id = 1;
+    options.incarnation_id = 1;
     task_ = registration_.Run(
         std::move(options),
         std::make_unique<OneAnswer>(&loop_, std::move(answer)),

@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "nlohmann/json.hpp"
-#include "runtime/lab/ladder.h"
+#include "runtime/lab/link_presets.h"
 #include "runtime/lab/units.h"
 
 namespace gossamer {
@@ -91,14 +91,15 @@ TEST(Scenario, LinksMayBeLikeARungOfTheLadder) {
   EXPECT_EQ(s.links.At(1, 0).reorder, 0.01);
   EXPECT_EQ(s.links.At(1, 0).loss_burst, 4);
   EXPECT_EQ(s.links.At(0, 1).loss_burst, 9);
-  // Each rung is a scenario of its own, and no rung is better than one before.
+  // Each preset is a scenario of its own, and no preset is better than one
+  // before.
   double delay = 0;
-  for (const Rung& rung : kLadder) {
-    const Scenario of =
-        Parse(absl::StrCat("link { like: \"", std::string(rung.name), "\" }"));
-    EXPECT_GT(of.links.At(0, 1).bytes_per_second, 0u) << rung.name;
-    if (rung.name == "home") delay = 0;
-    EXPECT_GE(of.links.At(0, 1).delay, delay) << rung.name;
+  for (const LinkPreset& preset : kLinkPresets) {
+    const Scenario of = Parse(
+        absl::StrCat("link { like: \"", std::string(preset.name), "\" }"));
+    EXPECT_GT(of.links.At(0, 1).bytes_per_second, 0u) << preset.name;
+    if (preset.name == "home") delay = 0;
+    EXPECT_GE(of.links.At(0, 1).delay, delay) << preset.name;
     delay = static_cast<double>(of.links.At(0, 1).delay);
   }
 }
@@ -219,8 +220,7 @@ const Wrong kWrong[] = {
     {"link { loss_burst: 0.5 }", "link[0].loss_burst is 0.5; it is a number"},
     {"link { reorder: 2 }", "link[0].reorder is 2; a probability"},
     {"link { reorder_delay: \"-1ms\" }", "link[0].reorder_delay is \"-1ms\""},
-    {"link { like: \"oceann\" }",
-     "no rung of the ladder; did you mean \"ocean\"?"},
+    {"link { like: \"oceann\" }", "no link preset; did you mean \"ocean\"?"},
     {"uplink: \"fast\"", "s.textproto:1:1: uplink is \"fast\""},
     {"region { name: \"x\" hosts: 2 uplink: \"1bit\" }",
      "region[0].uplink is \"1bit\""},

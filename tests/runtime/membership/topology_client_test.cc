@@ -75,7 +75,7 @@ class Service {
 // A client on its own loop, driven from the test's thread.
 class Peer {
  public:
-  Peer(const std::string& service, uint64_t id, uint64_t boot,
+  Peer(const std::string& service, uint64_t id, uint64_t incarnation,
        uint64_t layout = 1,
        std::function<absl::Status(const wire::ViewMessage&)> check_view = {},
        std::vector<uint64_t> checkpoint_rounds = {}) {
@@ -84,8 +84,8 @@ class Peer {
     options.service = service;
     options.run_id = "run";
     options.peer_id = {id};
-    options.boot_id = boot;
-    options.address = "127.0.0.1:" + std::to_string(boot);
+    options.incarnation_id = incarnation;
+    options.address = "127.0.0.1:" + std::to_string(incarnation);
     options.layout_fingerprint = layout;
     options.configuration_hash = 1;
     options.events = &events_;
@@ -450,13 +450,13 @@ TEST(TopologyClientTest, ARefusedPeerLearnsWhy) {
 TEST(TopologyClientTest, AnOldProcessIsToldThatItWasReplaced) {
   TemporaryFolder folder;
   Service service(folder.path() + "/fleet.sqlite", 1);
-  Peer old_life(service.address(), 1, 11);
-  ASSERT_TRUE(old_life.WaitForView(1));
-  Peer new_life(service.address(), 1, 12);
-  ASSERT_TRUE(old_life.Wait([](const Peer& p) {
+  Peer old_incarnation(service.address(), 1, 11);
+  ASSERT_TRUE(old_incarnation.WaitForView(1));
+  Peer new_incarnation(service.address(), 1, 12);
+  ASSERT_TRUE(old_incarnation.Wait([](const Peer& p) {
     return p.refused_.code() == absl::StatusCode::kAborted;
   }));
-  EXPECT_TRUE(new_life.WaitForView(2));
+  EXPECT_TRUE(new_incarnation.WaitForView(2));
 }
 
 // The copy of the state is from before the peer restarted: the peer goes on
@@ -548,7 +548,7 @@ TEST(TopologyClientTest, AServiceTakesBackAViewOfTenThousandMembers) {
   request.set_oldest_protocol_version(kControlVersions.oldest);
   request.set_run_id("run");
   request.set_peer_id(2);
-  request.set_boot_id(12);
+  request.set_incarnation_id(12);
   request.set_address(view.members[1].address);
   request.set_has_parameters(true);
   request.set_trains(true);
@@ -638,7 +638,7 @@ class LateCalls final : public TopologyCalls {
 class LastViewTest : public ::testing::Test {
  protected:
   void Begin(std::vector<uint64_t> checkpoints) {
-    auto last = std::make_shared<ToldView>();
+    auto last = std::make_shared<ReceivedView>();
     last->view.run_id = "run";
     last->view.generation = 7;
     last->view.epoch = 3;
@@ -649,7 +649,7 @@ class LastViewTest : public ::testing::Test {
     TopologyClientOptions options;
     options.run_id = "run";
     options.peer_id = {2};
-    options.boot_id = 12;
+    options.incarnation_id = 12;
     options.checkpoint_rounds = std::move(checkpoints);
     options.last_view = std::move(last);
     options.answer_timeout = absl::Seconds(10);
@@ -673,16 +673,16 @@ TEST_F(LastViewTest, IsOfferedOnceTheServiceHasBeenSilentForLong) {
   Begin({30, 40});
   shared_.RunFor(absl::Seconds(9));
   EXPECT_EQ(client_->last_view(), nullptr);
-  client_->GoOnByLastView();
+  client_->ResumeFromLastView();
   EXPECT_EQ(client_->view().epoch, 0u) << "it is not time yet";
   EXPECT_EQ(notices_, 0);
   shared_.RunFor(absl::Seconds(5));
   ASSERT_NE(client_->last_view(), nullptr);
   EXPECT_GT(notices_, 0) << "whoever waits must look again";
-  client_->GoOnByLastView();
+  client_->ResumeFromLastView();
   EXPECT_EQ(client_->view().epoch, 3u);
   EXPECT_EQ(client_->view().resume_round, 40u);
-  EXPECT_TRUE(client_->by_last_view());
+  EXPECT_TRUE(client_->resumed_from_last_view());
   EXPECT_EQ(client_->last_view(), nullptr) << "once";
   // The service hears that the peer trains, and by which view.
   calls_->up = true;
@@ -713,7 +713,7 @@ TEST_F(LastViewTest, IsOfNoUseWithoutACheckpoint) {
 TEST_F(LastViewTest, EnoughExchangesToChooseTheOverlapHastenOneHeartbeat) {
   Begin({40});
   shared_.RunFor(absl::Seconds(14));
-  client_->GoOnByLastView();
+  client_->ResumeFromLastView();
   calls_->up = true;
   shared_.RunFor(absl::Seconds(5));
   const auto heartbeats_after = [this](uint64_t exchanges) {

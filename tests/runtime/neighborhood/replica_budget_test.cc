@@ -108,7 +108,7 @@ TEST(ReplicaBudgetTest, EdgesGoOnFromRecordsWithTheCodecThatTheyHad) {
     o.resume_round = first.peer(0).round();
   }
   ASSERT_LT(o.resume_round, 300u);
-  o.boot = 2;
+  o.incarnation = 2;
   for (const uint64_t budget : {edge, 3 * edge, 7 * edge}) {
     o.peer.replica_memory = budget;
     SimFleet second(o);

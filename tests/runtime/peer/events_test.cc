@@ -203,18 +203,19 @@ class EdgeEventsTest : public testing::Test {
     }
   };
 
-  void Make(std::optional<End>& end, uint64_t self, uint64_t life,
+  void Make(std::optional<End>& end, uint64_t self, uint64_t incarnation,
             uint64_t layout) {
     end.emplace(&loop_);
     End* const e = &*end;
     e->x.assign(layout_->size(), static_cast<float>(self));
     e->transport = network_.CreateEndpoint({self}, &e->loop);
     e->neighborhood = std::make_unique<Neighborhood>(
-        NeighborhoodOptions{.self = {self},
-                            .run_id = "run",
-                            .epoch = MakeEpoch(1'000'000'000 + life, life),
-                            .layout = layout,
-                            .deadline = {}},
+        NeighborhoodOptions{
+            .self = {self},
+            .run_id = "run",
+            .epoch = MakeEpoch(1'000'000'000 + incarnation, incarnation),
+            .layout = layout,
+            .deadline = {}},
         &e->loop, e->transport.get(), e->x);
     e->neighborhood->SetOnEvent(
         [e](EventKind kind, const std::string& detail, uint64_t times) {
@@ -228,9 +229,9 @@ class EdgeEventsTest : public testing::Test {
                            .codec = *Codec::Create("dense-f32", *layout_)})
                     .ok());
   }
-  void Begin(std::optional<End>& end, uint64_t self, uint64_t life,
+  void Begin(std::optional<End>& end, uint64_t self, uint64_t incarnation,
              uint64_t layout = 1) {
-    Make(end, self, life, layout);
+    Make(end, self, incarnation, layout);
     AddEdge(*end, self);
   }
   static void Emit(End& end, uint64_t other, ExchangeId id) {
@@ -347,7 +348,7 @@ TEST(EventsTest, CheckpointsAreReportedAndResumedFrom) {
   EXPECT_EQ(first.recorder(0).Count("checkpoint"), 2);
   EXPECT_EQ(first.recorder(0).Count("checkpoint_failed"), 0);
   o.resume_round = 21;
-  o.boot = 2;
+  o.incarnation = 2;
   SimFleet second(o);
   ASSERT_TRUE(second.Run()) << second.StatusOf(0);
   for (int rank = 0; rank < 4; ++rank) {
@@ -362,7 +363,7 @@ TEST(EventsTest, ACheckpointThatNobodySharesIsSetAside) {
   o.checkpoints = folder.path();
   o.peer.checkpoint_every = 20;
   ASSERT_TRUE(SimFleet(o).Run());
-  o.boot = 2;  // the run begins anew
+  o.incarnation = 2;  // the run begins anew
   SimFleet second(o);
   ASSERT_TRUE(second.Run()) << second.StatusOf(0);
   EXPECT_EQ(second.recorder(0).Count("checkpoint_aside"), 1);
@@ -384,7 +385,7 @@ TEST(EventsTest, ADamagedCheckpointIsReported) {
   file.close();
   ASSERT_TRUE(file) << state;
   o.resume_round = 21;
-  o.boot = 2;
+  o.incarnation = 2;
   SimFleet second(o);
   ASSERT_TRUE(second.Run()) << second.StatusOf(0);
   ASSERT_EQ(second.recorder(0).Count("checkpoint_damaged"), 1);

@@ -253,7 +253,7 @@ TEST_P(GossipConformanceTest, AStoppedFleetGoesOnToTheBit) {
   }
   ASSERT_LT(stopped_at, 40u);
   o.resume_round = stopped_at;
-  o.boot = 2;
+  o.incarnation = 2;
   SimFleet second(o);
   ASSERT_TRUE(second.Run()) << second.StatusOf(0);
   EXPECT_EQ(second.Hash(), whole.Hash());

@@ -152,7 +152,7 @@ TEST(PeerCheckpointTest, AFleetResumesOnAnotherDevice) {
     SimFleetOptions resumed = Options(moves ? &device : nullptr, "innov-int4");
     resumed.checkpoints = folder.path();
     resumed.resume_round = 7;
-    resumed.boot = 2;
+    resumed.incarnation = 2;
     hashes[moves ? 1 : 0] = HashOf(resumed);
   }
   EXPECT_EQ(hashes[0], hashes[1]);
@@ -225,7 +225,7 @@ TEST(PeerFailureTest, ARunGoesOnOnTheHostFromItsCheckpoint) {
   ASSERT_FALSE(store.Rounds().empty());
   host.checkpoints = folder.path();
   host.resume_round = store.Rounds().front();
-  host.boot = 2;
+  host.incarnation = 2;
   EXPECT_EQ(HashOf(host), whole);
 }
 

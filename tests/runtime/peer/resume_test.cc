@@ -68,7 +68,7 @@ TEST_F(ResumeTest, StoppedAndResumedFleetIsBitExact) {
         o.checkpoints = folder_;
         o.resume_round = StopEarly(o);
         ASSERT_LT(o.resume_round, 50u);
-        o.boot = 2;
+        o.incarnation = 2;
         SimFleet second(o);
         ASSERT_TRUE(second.Run()) << second.StatusOf(0);
         EXPECT_EQ(second.Hash(), whole)
@@ -90,7 +90,7 @@ TEST_F(ResumeTest, AFleetThatStopsAtACheckpointRoundIsBitExact) {
     o.peer.checkpoint_every = 1;
     o.resume_round = StopEarly(o);
     ASSERT_LT(o.resume_round, 40u);
-    o.boot = 2;
+    o.incarnation = 2;
     SimFleet second(o);
     ASSERT_TRUE(second.Run()) << second.StatusOf(0);
     EXPECT_EQ(second.Hash(), whole) << h;
@@ -203,7 +203,7 @@ TEST_F(ResumeTest, KilledFleetResumesFromARunningCheckpoint) {
       CheckpointStore store(folder_ / "peer-0", 2);
       ASSERT_FALSE(store.Rounds().empty());
       o.resume_round = store.Rounds().front();
-      o.boot = 2;
+      o.incarnation = 2;
       SimFleet second(o);
       ASSERT_TRUE(second.Run()) << second.StatusOf(0);
       EXPECT_EQ(second.Hash(), whole) << rule << ", " << disk;
@@ -239,7 +239,7 @@ TEST_F(ResumeTest, ExchangesUnderWayWithAbsentMembersComplete) {
     o.resume_round = first.peer(0).round();
   }
   o.peers = 2;
-  o.boot = 2;
+  o.incarnation = 2;
   o.step.generator.learning_rate = o.step.discriminator.learning_rate = 1e-12;
   const std::vector<double> saved = [&] {
     SimFleetOptions none = o;
@@ -282,7 +282,7 @@ TEST_F(ResumeTest, ACheckpointLaterThanTheCommonRoundIsSetAside) {
     }
   }
   o.resume_round = 21;
-  o.boot = 2;
+  o.incarnation = 2;
   SimFleet second(o);
   ASSERT_TRUE(second.Run()) << second.StatusOf(0);
   EXPECT_EQ(second.Hash(), whole);
@@ -308,7 +308,7 @@ TEST_F(ResumeTest, ReadingACheckpointHoldsNothingUp) {
   const uint64_t whole = HashOfWhole(o);
   o.checkpoints = folder_;
   o.resume_round = StopEarly(o);
-  o.boot = 2;
+  o.incarnation = 2;
   o.disk_time = [](int rank) { return absl::Seconds(rank == 1 ? 4 : 0); };
   SimFleet second(o);
   second.Start();
@@ -325,7 +325,7 @@ TEST_F(ResumeTest, APeerCanLeaveWhileItReadsItsCheckpoint) {
   SimFleetOptions o = QuadraticFleet(4, 60);
   o.checkpoints = folder_;
   o.resume_round = StopEarly(o);
-  o.boot = 2;
+  o.incarnation = 2;
   o.first_step[1] = absl::Seconds(4);
   SimFleet second(o);
   second.Start();
@@ -386,7 +386,7 @@ TEST_F(ResumeTest, APeerThatMissesACentralizedStopEndsWithTheFleet) {
     const bool remembers = method == "top-k:rate=10";
     o.membership = {};
     o.resume_round = remembers ? 16 : kStop;
-    o.boot = 2;
+    o.incarnation = 2;
     EXPECT_EQ(CheckpointStore(folder_ / "peer-2", 2).Rounds().back(),
               o.resume_round);
     SimFleet second(o);

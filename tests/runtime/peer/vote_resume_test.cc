@@ -66,8 +66,8 @@ class Incarnation {
   // Begins at the newest round of which all have a checkpoint.
   explicit Incarnation(const Options& options) : options_(options) {
     SimFleetOptions o = VoteFleet(options_.groups);
-    static uint64_t boots = 0;
-    o.boot = ++boots;
+    static uint64_t incarnations = 0;
+    o.incarnation = ++incarnations;
     o.peer.checkpoint_every = options_.every;
     for (int rank = 0; rank < o.peers; ++rank) {
       crashes_.push_back(std::make_unique<simulation::CrashPoint>());
@@ -184,7 +184,7 @@ TEST(VoteResumeTest, DeathsChangeNoBitWhereTheNoiseIsKept) {
       SCOPED_TRACE(absl::StrCat(dies, " of ", every));
       Disks disks;
       const Incarnation::Options o = {.disks = &disks, .every = every};
-      for (int life = 0; life < 2; ++life) {
+      for (int death = 0; death < 2; ++death) {
         Incarnation dead(o);
         dead.RunToStep(dies);
         // Into the next step, a little farther in every case.

@@ -44,7 +44,7 @@ class DecisionLogTest : public ::testing::Test {
 };
 
 TEST_F(DecisionLogTest, KeepsEveryLine) {
-  std::ofstream(path_) << "of a life before\n";
+  std::ofstream(path_) << "of an earlier incarnation\n";
   const auto log = Open(0);
   log->Add("jump 3 7");
   EXPECT_EQ(Text(), "jump 3 7\n");

@@ -163,7 +163,7 @@ class LockedServiceTest : public ::testing::Test {
     request.set_protocol_version(kControlVersions.newest);
     request.set_run_id("run");
     request.set_peer_id(id);
-    request.set_boot_id(5);
+    request.set_incarnation_id(5);
     request.set_address("127.0.0.1:7000");
     return request;
   }
@@ -200,7 +200,7 @@ class LockedServiceTest : public ::testing::Test {
     wire::HeartbeatRequest request;
     request.set_run_id("run");
     request.set_peer_id(id);
-    request.set_boot_id(5 + 100 * id);
+    request.set_incarnation_id(5 + 100 * id);
     request.set_round(100);
     request.set_round_begun(100);
     change(request);
@@ -222,7 +222,7 @@ class LockedServiceTest : public ::testing::Test {
     Begin("larger.sqlite", n);
     for (int id = 1; id <= n; ++id) {
       wire::RegisterRequest request = RequestOf(id);
-      request.set_boot_id(5 + 100 * id);
+      request.set_incarnation_id(5 + 100 * id);
       wire::RegisterResponse response;
       ASSERT_TRUE(Ask(*StubOf(run_.Peer(id)), &wire::Topology::Stub::Register,
                       request, &response)
@@ -372,7 +372,7 @@ TEST_F(LockedServiceTest, OnlyAViewThatAServiceHasSignedIsTakenBack) {
   wire::HeartbeatRequest heartbeat;
   heartbeat.set_run_id("run");
   heartbeat.set_peer_id(1);
-  heartbeat.set_boot_id(5);
+  heartbeat.set_incarnation_id(5);
   wire::HeartbeatResponse answer;
   ASSERT_TRUE(Ask(*StubOf(run_.Peer(1)), &wire::Topology::Stub::Heartbeat,
                   heartbeat, &answer)
@@ -630,7 +630,7 @@ TEST_F(LockedServiceTest, ManySmallFieldsCostLittleAndAreRefused) {
   wire::HeartbeatRequest suspects;
   suspects.set_run_id("run");
   suspects.set_peer_id(1);
-  suspects.set_boot_id(5);
+  suspects.set_incarnation_id(5);
   wire::RegisterRequest rounds = RequestOf(1);
   for (int i = 0; i < kFields; ++i) {
     suspects.add_suspected(1);
@@ -664,7 +664,7 @@ TEST_F(LockedServiceTest, OnlyViewsSignedByTheServiceAreAccepted) {
   wire::HeartbeatRequest heartbeat;
   heartbeat.set_run_id("run");
   heartbeat.set_peer_id(1);
-  heartbeat.set_boot_id(5);
+  heartbeat.set_incarnation_id(5);
   wire::HeartbeatResponse answer;
   const grpc::Status status =
       Ask(*stub, &wire::Topology::Stub::Heartbeat, heartbeat, &answer);

@@ -31,7 +31,7 @@ FleetRecord Sample() {
   record.layout_fingerprint = ~uint64_t{0};
   record.configuration_hash = 0x8000000000000000;
   record.members = {{.id = {2},
-                     .boot_id = 7,
+                     .incarnation_id = 7,
                      .address = "a:1",
                      .device = "cuda:0 of a",
                      .checkpoint_rounds = {1, 20, 300},
@@ -39,7 +39,7 @@ FleetRecord Sample() {
                      .resume_round = 20,
                      .finished = false},
                     {.id = {0x9000000000000000},
-                     .boot_id = ~uint64_t{0},
+                     .incarnation_id = ~uint64_t{0},
                      .address = "o'neill:2",
                      .checkpoint_rounds = {},
                      .in_view = false,

@@ -22,11 +22,11 @@
 #include "runtime/telemetry/elapsed.h"
 #include "runtime/telemetry/jsonl_sink.h"
 #include "runtime/telemetry/line_style.h"
+#include "runtime/telemetry/logging_sink.h"
 #include "runtime/telemetry/metrics_log.h"
 #include "runtime/telemetry/progress.h"
 #include "runtime/telemetry/run_panels.h"
 #include "runtime/telemetry/summary.h"
-#include "runtime/telemetry/telling_sink.h"
 #include "tests/testing/temporary_folder.h"
 #include "topology/fleet/event_kind.h"
 #include "topology/fleet/service_event.h"
@@ -137,11 +137,12 @@ TEST(MetricsLog, ATextFromAnotherPeerIsCutShort) {
 TEST(MetricsLog, EventsAreCountedByKind) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/events.jsonl";
-  for (uint64_t life : {1, 2}) {
+  for (uint64_t incarnation : {1, 2}) {
     auto sink = JsonlSink::Open(folder.path(), nullptr);
     ASSERT_TRUE(sink.ok()) << sink.status();
-    (*sink)->OnEvent({kStart, life, "edge_down", "peer 2"});
-    (*sink)->OnEvent({kStart, life, "strangers_refused", "", 9 * life});
+    (*sink)->OnEvent({kStart, incarnation, "edge_down", "peer 2"});
+    (*sink)->OnEvent(
+        {kStart, incarnation, "strangers_refused", "", 9 * incarnation});
   }
   std::ofstream(path, std::ios::app) << R"({"kind":"of_another_release"})"
                                      << "\n"
@@ -781,14 +782,14 @@ TEST(Curves, OddDataDoNotBreakThePicture) {
   EXPECT_FALSE(DrawCurves(panels, "odd", "/nowhere/at/all.png").ok());
 }
 
-TEST(TellingSink, TellsOncePerMinuteOfEventsThatAskForAnAction) {
+TEST(LoggingSink, LogsOncePerMinuteEventsThatAskForAnAction) {
   struct Counter : MetricsSink {
     void OnRound(const RoundMetrics&) override {}
     void OnEvent(const Event&) override { ++events; }
     int events = 0;
   } counter;
   std::vector<std::string> told;
-  TellingSink sink(&counter,
+  LoggingSink sink(&counter,
                    [&](const std::string& line) { told.push_back(line); });
   const absl::Time now = absl::UnixEpoch();
   const auto report = [&](EventKind kind, absl::Duration after) {

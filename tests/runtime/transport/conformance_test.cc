@@ -283,7 +283,7 @@ TEST_P(ConformanceTest, DisconnectBeforeItIsUpDoesNoHarm) {
 TEST_P(ConformanceTest, APeerThatDiesAndComesBackIsFoundAgain) {
   Introduce();
   AwaitUp();
-  for (int life = 0; life < 2; ++life) {
+  for (int death = 0; death < 2; ++death) {
     const size_t downs = backend_->recorder(kA).With(
         [](const Seen& s) { return s.downs.size(); });
     backend_->Kill(kB);

@@ -20,7 +20,7 @@
 namespace gossamer {
 
 // The fleet and its peers' heartbeats.  Peers whose heartbeat is removed are
-// silent; boot ids are 100 + id.
+// silent; incarnation ids are 100 + id.
 class BeatingFleet : public testing::Test {
  protected:
   void Assemble(int n, const std::string& graph = "ring", int expected = 0) {
@@ -33,23 +33,23 @@ class BeatingFleet : public testing::Test {
       beats_[i] = Beat(i, 100 + i);
     }
   }
-  absl::StatusOr<PeerId> Register(uint64_t id, uint64_t boot,
+  absl::StatusOr<PeerId> Register(uint64_t id, uint64_t incarnation,
                                   bool has_parameters = false,
                                   std::vector<uint64_t> checkpoints = {}) {
     Registration r;
     r.run_id = "run";
     r.peer_id = {id};
-    r.boot_id = boot;
+    r.incarnation_id = incarnation;
     r.address = "host:" + std::to_string(id);
     r.has_parameters = has_parameters;
     r.checkpoint_rounds = std::move(checkpoints);
     return fleet_->Register(r, now_);
   }
-  static FleetHeartbeat Beat(uint64_t id, uint64_t boot) {
+  static FleetHeartbeat Beat(uint64_t id, uint64_t incarnation) {
     FleetHeartbeat h;
     h.run_id = "run";
     h.peer_id = {id};
-    h.boot_id = boot;
+    h.incarnation_id = incarnation;
     h.report.round = h.round_begun = 100;
     h.report.rounds_per_second = 10;
     return h;
@@ -78,7 +78,7 @@ class BeatingFleet : public testing::Test {
     beats_[by].suspected = std::move(whom);
   }
   // Peer 3 of a ring of four freezes until it is evicted, and then sends again.
-  void RemoveThree() {
+  void EvictThree() {
     const FleetHeartbeat frozen = beats_[3];
     beats_.erase(3);
     Suspect(2, {{3}});

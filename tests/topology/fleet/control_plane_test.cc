@@ -60,7 +60,7 @@ class ControlPlaneTest : public ::testing::Test {
     wire::RegisterRequest request;
     request.set_protocol_version(kControlVersions.newest);
     request.set_run_id(run);
-    request.set_boot_id(7);
+    request.set_incarnation_id(7);
     request.set_address(address);
     wire::RegisterResponse response;
     return plane_->Register(request, response);
@@ -72,7 +72,7 @@ class ControlPlaneTest : public ::testing::Test {
     request.set_protocol_version(kControlVersions.newest);
     request.set_run_id("run");
     request.set_peer_id(id);
-    request.set_boot_id(id);
+    request.set_incarnation_id(id);
     request.set_address(absl::StrCat("host:", id));
     request.set_has_parameters(view != nullptr);
     request.set_trains(view != nullptr);
@@ -106,7 +106,7 @@ class ControlPlaneTest : public ::testing::Test {
       wire::RegisterRequest registration;
       registration.set_protocol_version(kControlVersions.newest);
       registration.set_run_id("run");
-      registration.set_boot_id(id);
+      registration.set_incarnation_id(id);
       registration.set_peer_id(id);
       registration.set_address(std::string(kMaxAddressBytes, 'a'));
       wire::RegisterResponse registered;
@@ -114,7 +114,7 @@ class ControlPlaneTest : public ::testing::Test {
       wire::HeartbeatRequest request;
       request.set_run_id("run");
       request.set_peer_id(id);
-      request.set_boot_id(id);
+      request.set_incarnation_id(id);
       report(id, request);
       wire::HeartbeatResponse response;
       EXPECT_EQ((*plane)->Heartbeat(request, response), absl::OkStatus());
@@ -133,7 +133,7 @@ class ControlPlaneTest : public ::testing::Test {
     wire::HeartbeatRequest request;
     request.set_run_id("run");
     request.set_peer_id(id);
-    request.set_boot_id(id);
+    request.set_incarnation_id(id);
     request.set_survey_number(measured);
     request.set_survey_measured(measured != 0);
     request.set_survey_rtt_seconds(0.25);
@@ -197,7 +197,7 @@ TEST_F(ControlPlaneTest, AForgedViewIsNotTakenBack) {
   wire::HeartbeatRequest beat;
   beat.set_run_id("run");
   beat.set_peer_id(3);
-  beat.set_boot_id(3);
+  beat.set_incarnation_id(3);
   beat.set_view_generation(forged.generation());
   beat.set_view_epoch(forged.epoch());
   wire::HeartbeatResponse answer;
@@ -296,7 +296,7 @@ TEST_F(ControlPlaneTest, APeerThatHasLeftDoesNotCountAsFinished) {
   for (const uint64_t id : {1, 2, 3}) {
     record.members.push_back(
         {.id = {id},
-         .boot_id = id,
+         .incarnation_id = id,
          .address = "a:1",
          .checkpoint_rounds = {},
          .in_view = id != 3,
@@ -318,7 +318,7 @@ TEST_F(ControlPlaneTest, APeerThatMustWaitIsNotReportedAsRefused) {
   trains.set_protocol_version(kControlVersions.newest);
   trains.set_run_id("run");
   trains.set_peer_id(1);
-  trains.set_boot_id(7);
+  trains.set_incarnation_id(7);
   trains.set_address("a:1");
   trains.set_has_parameters(true);
   trains.set_trains(true);
@@ -382,7 +382,7 @@ TEST_F(ControlPlaneTest, TheStatusCountsAPeersEventsByKind) {
   wire::RegisterRequest registration;
   registration.set_protocol_version(kControlVersions.newest);
   registration.set_run_id("run");
-  registration.set_boot_id(1);
+  registration.set_incarnation_id(1);
   registration.set_peer_id(1);
   registration.set_address("a:1");
   wire::RegisterResponse registered;
@@ -390,7 +390,7 @@ TEST_F(ControlPlaneTest, TheStatusCountsAPeersEventsByKind) {
   wire::HeartbeatRequest request;
   request.set_run_id("run");
   request.set_peer_id(1);
-  request.set_boot_id(1);
+  request.set_incarnation_id(1);
   const auto status_events = [&] {
     wire::HeartbeatResponse response;
     EXPECT_EQ(plane_->Heartbeat(request, response), absl::OkStatus());
@@ -436,7 +436,7 @@ TEST_F(ControlPlaneTest, TheStatusHasTheLossesOfEveryPlayer) {
   wire::HeartbeatRequest request;
   request.set_run_id("run");
   request.set_peer_id(1);
-  request.set_boot_id(7);
+  request.set_incarnation_id(7);
   for (const char* player : {"student", "critic", "adversary"}) {
     request.add_loss_player(player);
     request.add_loss(player[0] == 'c' ? std::nan("") : 0.5);
@@ -482,7 +482,7 @@ TEST_F(ControlPlaneTest, ASurveyAfterARestartMeasuresAllLinksAgain) {
     request.set_protocol_version(kControlVersions.newest);
     request.set_run_id("run");
     request.set_peer_id(id);
-    request.set_boot_id(id);
+    request.set_incarnation_id(id);
     request.set_address("a:1");
     wire::RegisterResponse response;
     ASSERT_EQ(plane_->Register(request, response), absl::OkStatus());

@@ -399,7 +399,7 @@ TEST_F(FleetDeparturesTest, NobodyLeavesOrJoinsWhileAMemberIsSilent) {
   EXPECT_THAT(Members(), ElementsAre(1, 2, 3, 4, 5));
   beats_[3] = beats_[4];
   beats_[3].peer_id = {3};
-  beats_[3].boot_id = 103;
+  beats_[3].incarnation_id = 103;
   Run(20);
   EXPECT_THAT(Members(), ElementsAre(1, 3, 4, 5, 7));
 }

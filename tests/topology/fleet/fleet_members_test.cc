@@ -35,11 +35,12 @@ class FleetMembersTest : public BeatingFleet {
   }
   // Registers an incarnation of peer 3 that is far behind the others, and dies
   // after two seconds.
-  absl::Status ShortLife(uint64_t boot) {
+  absl::Status ShortIncarnation(uint64_t incarnation) {
     beats_.erase(3);
-    const absl::Status registered = Register(3, boot, false, {100}).status();
+    const absl::Status registered =
+        Register(3, incarnation, false, {100}).status();
     if (!registered.ok()) return registered;
-    beats_[3] = Beat(3, boot);
+    beats_[3] = Beat(3, incarnation);
     Run(2);
     return absl::OkStatus();
   }
@@ -48,7 +49,7 @@ class FleetMembersTest : public BeatingFleet {
 TEST_F(FleetMembersTest, AnEvictedPeerIsToldAndReturnsAsAnotherIncarnation) {
   Assemble(4);
   Run(10);
-  RemoveThree();
+  EvictThree();
   Run(1);
   EXPECT_TRUE(answers_[3].outside);
   EXPECT_FALSE(answers_[3].view);
@@ -66,19 +67,19 @@ TEST_F(FleetMembersTest, APeerThatIsEvictedRepeatedlyWaitsLongerEachTime) {
   Assemble(4);
   Run(10);
   std::vector<double> waits;
-  for (uint64_t life = 1; life <= 10; ++life) {
-    RemoveThree();
+  for (uint64_t incarnation = 1; incarnation <= 10; ++incarnation) {
+    EvictThree();
     auto answer = fleet_->Heartbeat(beats_[3], now_);
     ASSERT_TRUE(answer.ok() && answer->outside);
     waits.push_back(absl::ToDoubleSeconds(answer->wait));
     if (answer->wait > absl::ZeroDuration()) {
-      EXPECT_EQ(Register(3, 1000 + life, true).status().code(),
+      EXPECT_EQ(Register(3, 1000 + incarnation, true).status().code(),
                 absl::StatusCode::kUnavailable);
       now_ += answer->wait;
       Run(1);
     }
-    ASSERT_TRUE(Register(3, 1000 + life, true).ok());
-    beats_[3] = Beat(3, 1000 + life);
+    ASSERT_TRUE(Register(3, 1000 + incarnation, true).ok());
+    beats_[3] = Beat(3, 1000 + incarnation);
     Run(8);
     ASSERT_EQ(Members().size(), 4);
   }
@@ -93,11 +94,11 @@ TEST_F(FleetMembersTest, APeerThatIsEvictedRepeatedlyWaitsLongerEachTime) {
 TEST_F(FleetMembersTest, AnEvictionIsForgottenAfterTenGoodMinutes) {
   Assemble(4);
   Run(10);
-  for (uint64_t life = 1; life <= 4; ++life) {
-    RemoveThree();
+  for (uint64_t incarnation = 1; incarnation <= 4; ++incarnation) {
+    EvictThree();
     EXPECT_EQ(fleet_->record().members[2].removals, 1);
-    ASSERT_TRUE(Register(3, 1000 + life, true).ok());
-    beats_[3] = Beat(3, 1000 + life);
+    ASSERT_TRUE(Register(3, 1000 + incarnation, true).ok());
+    beats_[3] = Beat(3, 1000 + incarnation);
     beats_[3].report.round = beats_[1].report.round;
     Run(599);
     EXPECT_EQ(fleet_->record().members[2].removals, 1);
@@ -106,7 +107,7 @@ TEST_F(FleetMembersTest, AnEvictionIsForgottenAfterTenGoodMinutes) {
   }
   EXPECT_EQ(fleet_->record().counts.removals, 4);
   // Minutes in which the peer is away are no good minutes.
-  RemoveThree();
+  EvictThree();
   beats_.erase(3);
   Run(700);
   EXPECT_EQ(fleet_->record().members[2].removals, 1);
@@ -116,19 +117,19 @@ TEST_F(FleetMembersTest, AnEvictionIsForgottenAfterTenGoodMinutes) {
 TEST_F(FleetMembersTest, APeerThatKeepsDyingDoesNotBlockJoinsAndDepartures) {
   Assemble(5);
   Run(10);
-  for (uint64_t life = 1; life <= 3; ++life) {
-    ASSERT_TRUE(ShortLife(200 + life).ok());
+  for (uint64_t incarnation = 1; incarnation <= 3; ++incarnation) {
+    ASSERT_TRUE(ShortIncarnation(200 + incarnation).ok());
     EXPECT_EQ(answers_[3].view->members.size(), 5) << "it is back";
   }
   beats_[2].leaving = true;
   RegisterReady(7);
   Run(5);
   EXPECT_THAT(Members(), ElementsAre(1, 2, 3, 4, 5));
-  const absl::Status refused = ShortLife(204);
+  const absl::Status refused = ShortIncarnation(204);
   EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
   EXPECT_THAT(Members(), ElementsAre(1, 2, 4, 5));
   EXPECT_THAT(fleet_->WhyEvicted({3}), HasSubstr("3 incarnations in a row"));
-  EXPECT_TRUE(absl::IsUnavailable(ShortLife(205)));
+  EXPECT_TRUE(absl::IsUnavailable(ShortIncarnation(205)));
   Run(20);
   EXPECT_THAT(Members(), ElementsAre(1, 4, 5, 7));
   beats_[7].report.round = beats_[1].report.round;
@@ -157,24 +158,24 @@ TEST_F(FleetMembersTest, APeerThatKeepsDyingDoesNotBlockJoinsAndDepartures) {
 TEST_F(FleetMembersTest, ARestartedServiceCountsShortIncarnationsFromZero) {
   Assemble(5);
   Run(10);
-  for (uint64_t life = 1; life <= 2; ++life) {
-    ASSERT_TRUE(ShortLife(200 + life).ok());
+  for (uint64_t incarnation = 1; incarnation <= 2; ++incarnation) {
+    ASSERT_TRUE(ShortIncarnation(200 + incarnation).ok());
   }
   fleet_ = *Fleet::Create(options_, fleet_->record(), now_);
   for (auto& [id, beat] : beats_) beat.view_epoch = 1;
   Run(1);
-  for (uint64_t life = 3; life <= 5; ++life) {
-    ASSERT_TRUE(ShortLife(200 + life).ok()) << life;
+  for (uint64_t incarnation = 3; incarnation <= 5; ++incarnation) {
+    ASSERT_TRUE(ShortIncarnation(200 + incarnation).ok()) << incarnation;
   }
-  EXPECT_TRUE(absl::IsUnavailable(ShortLife(206)));
+  EXPECT_TRUE(absl::IsUnavailable(ShortIncarnation(206)));
 }
 
 TEST_F(FleetMembersTest, AnIncarnationThatTrainsResetsTheCountOfShortOnes) {
   Assemble(5);
   Run(10);
-  for (uint64_t life = 1; life <= 10; ++life) {
-    ASSERT_TRUE(ShortLife(200 + life).ok()) << life;
-    if (life % 3 != 0) continue;
+  for (uint64_t incarnation = 1; incarnation <= 10; ++incarnation) {
+    ASSERT_TRUE(ShortIncarnation(200 + incarnation).ok()) << incarnation;
+    if (incarnation % 3 != 0) continue;
     beats_[3].report.round = fleet_->record().view.from_round;
     Run(1);
   }
@@ -184,8 +185,8 @@ TEST_F(FleetMembersTest, AnIncarnationThatTrainsResetsTheCountOfShortOnes) {
 TEST_F(FleetMembersTest, AMemberThatTheGraphNeedsReturnsHoweverOftenItDies) {
   Assemble(4, "hypercube");
   Run(10);
-  for (uint64_t life = 1; life <= 6; ++life) {
-    ASSERT_TRUE(ShortLife(200 + life).ok()) << life;
+  for (uint64_t incarnation = 1; incarnation <= 6; ++incarnation) {
+    ASSERT_TRUE(ShortIncarnation(200 + incarnation).ok()) << incarnation;
   }
   EXPECT_EQ(Members().size(), 4);
 }
@@ -194,10 +195,10 @@ TEST_F(FleetMembersTest, AMemberThatTheGraphNeedsReturnsHoweverOftenItDies) {
 // share.
 TEST_F(FleetMembersTest, AFleetThatDiesAgainAndAgainStaysTogether) {
   Assemble(4);
-  for (int life = 1; life <= 6; ++life) {
+  for (int incarnation = 1; incarnation <= 6; ++incarnation) {
     for (int i = 1; i <= 4; ++i) {
-      ASSERT_TRUE(Register(i, 1000 * life + i, false, {100}).ok());
-      beats_[i] = Beat(i, 1000 * life + i);
+      ASSERT_TRUE(Register(i, 1000 * incarnation + i, false, {100}).ok());
+      beats_[i] = Beat(i, 1000 * incarnation + i);
       beats_[i].round_begun = beats_[i].report.round = 0;
     }
     now_ += absl::Seconds(1);
@@ -282,13 +283,13 @@ TEST_F(FleetMembersTest, APeerHearsThatAViewIsTheFirstToNameIt) {
 TEST_F(FleetMembersTest, AViewIsNotTheFirstToNameALaterIncarnation) {
   Assemble(4);
   Run(10);
-  for (const uint64_t boot : {107, 108}) {
-    ASSERT_TRUE(Register(7, boot).ok());
-    beats_[7] = Beat(7, boot);
+  for (const uint64_t incarnation : {107, 108}) {
+    ASSERT_TRUE(Register(7, incarnation).ok());
+    beats_[7] = Beat(7, incarnation);
     beats_[7].ready = true;
     Run(3);
     ASSERT_EQ(Members().size(), 5);
-    EXPECT_EQ(answers_[7].first_named, boot == 107);
+    EXPECT_EQ(answers_[7].first_named, incarnation == 107);
   }
 }
 
@@ -335,7 +336,7 @@ TEST_F(FleetMembersTest, AServiceThatTookAViewBackCallsNoViewTheFirst) {
     Registration r;
     r.run_id = "run";
     r.peer_id = {static_cast<uint64_t>(id)};
-    r.boot_id = 100 + id;
+    r.incarnation_id = 100 + id;
     r.address = "host:" + std::to_string(id);
     r.has_parameters = r.trains = true;
     r.view = view;
@@ -561,7 +562,7 @@ TEST_F(FleetMembersTest, ARefusedPeerReplacesNoRecordOfAFormerMember) {
   for (uint64_t id = 5; full.members.size() < kMost; ++id) {
     MemberRecord gone;
     gone.id = {id};
-    gone.boot_id = 100 + id;
+    gone.incarnation_id = 100 + id;
     gone.address = "a:1";
     gone.standing = Standing::kEvicted;
     full.members.push_back(gone);

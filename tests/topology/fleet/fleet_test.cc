@@ -32,27 +32,28 @@ FleetOptions Options(int expected) {
   return options;
 }
 
-Registration Peer(uint64_t id, uint64_t boot, const std::string& address = "") {
+Registration Peer(uint64_t id, uint64_t incarnation,
+                  const std::string& address = "") {
   Registration r;
   r.run_id = "run";
   r.peer_id = {id};
-  r.boot_id = boot;
-  r.address = address.empty() ? "host:" + std::to_string(boot) : address;
+  r.incarnation_id = incarnation;
+  r.address = address.empty() ? "host:" + std::to_string(incarnation) : address;
   r.layout_fingerprint = 0xabc;
   r.configuration_hash = 0xdef;
   return r;
 }
 
-FleetHeartbeat Beat(uint64_t id, uint64_t boot, uint64_t round = 0) {
+FleetHeartbeat Beat(uint64_t id, uint64_t incarnation, uint64_t round = 0) {
   FleetHeartbeat h;
   h.run_id = "run";
   h.peer_id = {id};
-  h.boot_id = boot;
+  h.incarnation_id = incarnation;
   h.report.round = round;
   return h;
 }
 
-// A fleet and the time; peers 1 .. n are in the first view with boot ids
+// A fleet and the time; peers 1 .. n are in the first view with incarnation ids
 // 101 .. 100 + n.
 class FleetTest : public testing::Test {
  protected:
@@ -61,7 +62,7 @@ class FleetTest : public testing::Test {
     ASSERT_TRUE(fleet.ok()) << fleet.status();
     fleet_ = *std::move(fleet);
   }
-  // Registers peers from 1 on, whose boot ids are their ids, with these
+  // Registers peers from 1 on, whose incarnation ids are their ids, with these
   // checkpoints.
   void Gather(const std::vector<std::vector<uint64_t>>& rounds) {
     Begin(static_cast<int>(rounds.size()));
@@ -142,17 +143,17 @@ TEST_F(FleetTest, NamesTheFirstTensorThatDiffers) {
 TEST_F(FleetTest, RefusesFoundersThatBeginApart) {
   Begin(2);
   Registration first = Peer(1, 1);
-  first.first_values = 7;
+  first.initial_parameters_hash = 7;
   ASSERT_TRUE(fleet_->Register(first, now_).ok());
   Registration r = Peer(2, 2);
-  r.first_values = 8;
+  r.initial_parameters_hash = 8;
   EXPECT_THAT(Refusal(r), HasSubstr("begins with other parameters"));
   // A checkpoint's parameters are its own, and so are those of a game that
   // does not say.
   r.checkpoint_rounds = {10};
   EXPECT_TRUE(fleet_->Register(r, now_).ok());
   r.checkpoint_rounds.clear();
-  r.first_values = 0;
+  r.initial_parameters_hash = 0;
   EXPECT_TRUE(fleet_->Register(r, now_).ok());
 }
 
@@ -232,7 +233,7 @@ TEST_F(FleetTest, RefusesOneTooManyAndMalformedRequests) {
   Assemble(2);
   EXPECT_THAT(Refusal(Peer(0, 50)), HasSubstr("already has its 2 peers"));
   for (auto spoil :
-       {+[](Registration& r) { r.boot_id = 0; },
+       {+[](Registration& r) { r.incarnation_id = 0; },
         +[](Registration& r) { r.address.clear(); },
         +[](Registration& r) { r.address.assign(256, 'a'); },
         +[](Registration& r) { r.device.assign(128, 'd'); },
@@ -445,7 +446,7 @@ TEST_F(FleetTest, AFinishedRunCanBeStartedAgain) {
   ASSERT_TRUE(fleet_->Register(r, now_).ok());
   EXPECT_FALSE(fleet_->Finished());
   EXPECT_EQ(fleet_->registered(), 1);
-  r.boot_id = 302;
+  r.incarnation_id = 302;
   ASSERT_TRUE(fleet_->Register(r, now_).ok());
   const FleetAnswer answer = Hear(Beat(1, 301));
   ASSERT_TRUE(answer.view);

@@ -15,28 +15,29 @@
 namespace gossamer {
 namespace {
 
-Registration Peer(uint64_t id, uint64_t boot, const std::string& address) {
+Registration Peer(uint64_t id, uint64_t incarnation,
+                  const std::string& address) {
   Registration r;
   r.run_id = "run";
   r.peer_id = {id};
-  r.boot_id = boot;
+  r.incarnation_id = incarnation;
   r.address = address;
   return r;
 }
 
-FleetHeartbeat Beat(uint64_t id, uint64_t boot, uint64_t round) {
+FleetHeartbeat Beat(uint64_t id, uint64_t incarnation, uint64_t round) {
   FleetHeartbeat h;
   h.run_id = "run";
   h.peer_id = {id};
-  h.boot_id = boot;
+  h.incarnation_id = incarnation;
   h.report.round = h.round_begun = round;
   return h;
 }
 
 // Returns the heartbeat of a peer that trains by the view `epoch`.
-FleetHeartbeat Training(uint64_t id, uint64_t boot, uint64_t round,
+FleetHeartbeat Training(uint64_t id, uint64_t incarnation, uint64_t round,
                         uint64_t epoch) {
-  FleetHeartbeat h = Beat(id, boot, round);
+  FleetHeartbeat h = Beat(id, incarnation, round);
   h.view_epoch = epoch;
   return h;
 }
@@ -48,7 +49,7 @@ FleetHeartbeat Agreeing(uint64_t id, uint64_t round, uint64_t stop) {
   return h;
 }
 
-// Peers 1 .. n are in the first view with boot ids 101 .. 100 + n.
+// Peers 1 .. n are in the first view with incarnation ids 101 .. 100 + n.
 class OldDiskTest : public testing::Test {
  protected:
   void Begin(int n, std::optional<FleetRecord> stored = std::nullopt,
@@ -66,18 +67,18 @@ class OldDiskTest : public testing::Test {
     Begin(n);
     for (int i = 1; i <= n; ++i) Register(i, 100 + i);
   }
-  void Register(uint64_t id, uint64_t boot, bool trains = false,
+  void Register(uint64_t id, uint64_t incarnation, bool trains = false,
                 std::vector<uint64_t> checkpoints = {}) {
-    Registration r = Peer(id, boot, "host:" + std::to_string(id));
+    Registration r = Peer(id, incarnation, "host:" + std::to_string(id));
     r.has_parameters = r.trains = trains;
     r.checkpoint_rounds = std::move(checkpoints);
     const auto registered = fleet_->Register(r, now_);
     ASSERT_TRUE(registered.ok()) << registered.status();
   }
-  // Registers a peer that trains by `view` and hands it back.
-  absl::StatusOr<PeerId> HandBack(uint64_t id, uint64_t boot,
-                                  const View& view) {
-    Registration r = Peer(id, boot, "host:" + std::to_string(id));
+  // Registers a peer that trains by `view` and returns it.
+  absl::StatusOr<PeerId> ReturnView(uint64_t id, uint64_t incarnation,
+                                    const View& view) {
+    Registration r = Peer(id, incarnation, "host:" + std::to_string(id));
     r.has_parameters = r.trains = true;
     r.view = view;
     return fleet_->Register(r, now_);
@@ -90,7 +91,7 @@ class OldDiskTest : public testing::Test {
       h.view_generation = view.generation;
       EXPECT_EQ(fleet_->Heartbeat(h, now_).status().code(),
                 absl::StatusCode::kNotFound);
-      const auto again = HandBack(i, 100 + i, view);
+      const auto again = ReturnView(i, 100 + i, view);
       ASSERT_TRUE(again.ok()) << again.status();
       EXPECT_EQ(again->value, i);
       EXPECT_FALSE(Hear(h).view) << "it has the newest";
@@ -145,8 +146,8 @@ TEST_F(OldDiskTest, AServiceWhoseClockIsBehindOvertakesItsPeersViews) {
     Begin(3, backup);
     ASSERT_EQ(fleet_->record().generation == later.generation, alike);
     ASSERT_LE(fleet_->record().generation, later.generation);
-    const auto has_later = [&](uint64_t id, uint64_t boot) {
-      FleetHeartbeat h = Training(id, boot, 60, 2);
+    const auto has_later = [&](uint64_t id, uint64_t incarnation) {
+      FleetHeartbeat h = Training(id, incarnation, 60, 2);
       h.view_generation = later.generation;
       h.registered_generation = registered;
       return h;
@@ -158,18 +159,19 @@ TEST_F(OldDiskTest, AServiceWhoseClockIsBehindOvertakesItsPeersViews) {
     EXPECT_EQ(fleet_->Heartbeat(has_later(1, 101), now_).status().code(),
               absl::StatusCode::kNotFound);
     const uint64_t version = fleet_->version();
-    ASSERT_TRUE(HandBack(1, 101, later).ok());
+    ASSERT_TRUE(ReturnView(1, 101, later).ok());
     EXPECT_GT(fleet_->version(), version) << "it is saved before it is used";
     EXPECT_GT(fleet_->record().generation, later.generation);
-    ASSERT_TRUE(HandBack(2, 202, later).ok());
-    for (const auto& [id, boot] : {std::pair(1, 101), {2, 202}, {3, 103}}) {
-      EXPECT_FALSE(Hear(has_later(id, boot)).view) << id;
+    ASSERT_TRUE(ReturnView(2, 202, later).ok());
+    for (const auto& [id, incarnation] :
+         {std::pair(1, 101), {2, 202}, {3, 103}}) {
+      EXPECT_FALSE(Hear(has_later(id, incarnation)).view) << id;
     }
     // Peer 3 dies.
     now_ += absl::Minutes(1);
     for (int turn = 0; turn < 2; ++turn) {
-      for (const auto& [id, boot] : {std::pair(1, 101), {2, 202}}) {
-        FleetHeartbeat h = has_later(id, boot);
+      for (const auto& [id, incarnation] : {std::pair(1, 101), {2, 202}}) {
+        FleetHeartbeat h = has_later(id, incarnation);
         h.suspected = {{3}};
         Hear(h);
       }
@@ -181,7 +183,7 @@ TEST_F(OldDiskTest, AServiceWhoseClockIsBehindOvertakesItsPeersViews) {
   }
 }
 
-// The view cannot be handed back, or was invented.
+// The view cannot be returned, or was invented.
 TEST_F(OldDiskTest, APeerThatCannotHandItsViewBackTrainsOn) {
   Assemble(3);
   Begin(3, fleet_->record());
@@ -391,7 +393,7 @@ TEST_F(OldDiskTest, NoMemberIsEvictedWhileMembersRegisterAgain) {
   now_ += absl::Hours(1);
   Begin(4);
   now_ += absl::Minutes(10);
-  ASSERT_TRUE(HandBack(1, 101, view).ok());
+  ASSERT_TRUE(ReturnView(1, 101, view).ok());
   FleetHeartbeat h = Training(1, 101, 500, 1);
   h.view_generation = view.generation;
   h.suspected = {{2}, {3}, {4}};
@@ -406,7 +408,7 @@ TEST_F(OldDiskTest, AStopThatALostDiskForgotIsProposedAtTheFirstHeartbeat) {
   Assemble(3);
   const View view = fleet_->record().view;
   Begin(3);
-  ASSERT_TRUE(HandBack(2, 102, view).ok());
+  ASSERT_TRUE(ReturnView(2, 102, view).ok());
   FleetHeartbeat h = Training(2, 102, 52, 1);
   h.view_generation = view.generation;
   h.acknowledged_stop = 60;
@@ -420,7 +422,7 @@ TEST_F(OldDiskTest, APeerThatRegisteredFirstStillJoinsAFleetUnderWay) {
   Begin(3);
   Register(2, 202);
   const uint64_t registered = fleet_->record().generation;
-  ASSERT_TRUE(HandBack(1, 101, view).ok());
+  ASSERT_TRUE(ReturnView(1, 101, view).ok());
   FleetHeartbeat h = Beat(2, 202, 0);
   h.registered_generation = registered;
   EXPECT_EQ(fleet_->Heartbeat(h, now_).status().code(),
@@ -430,7 +432,7 @@ TEST_F(OldDiskTest, APeerThatRegisteredFirstStillJoinsAFleetUnderWay) {
   FleetHeartbeat first = Training(1, 101, 500, 1);
   first.view_generation = view.generation;
   Hear(first);
-  ASSERT_TRUE(HandBack(3, 103, view).ok());
+  ASSERT_TRUE(ReturnView(3, 103, view).ok());
   h.ready = true;
   Hear(h);
   EXPECT_TRUE(Record(2).in_view);
@@ -438,7 +440,7 @@ TEST_F(OldDiskTest, APeerThatRegisteredFirstStillJoinsAFleetUnderWay) {
 }
 
 // The incarnation that leaves by the newest view has ended; the next one has
-// come to an older view that was handed back before.
+// come to an older view that was returned before.
 TEST_F(OldDiskTest, ANewIncarnationIsNotTakenForTheOneThatLeft) {
   Assemble(3);
   const View view = fleet_->record().view;
@@ -448,9 +450,9 @@ TEST_F(OldDiskTest, ANewIncarnationIsNotTakenForTheOneThatLeft) {
   newest.members.pop_back();
   newest.departures = {{.id = {3}, .round = 10, .address = "host:3"}};
   Begin(3);
-  ASSERT_TRUE(HandBack(1, 101, view).ok());
+  ASSERT_TRUE(ReturnView(1, 101, view).ok());
   Register(3, 203, /*trains=*/false, {5});
-  ASSERT_TRUE(HandBack(2, 102, newest).ok());
+  ASSERT_TRUE(ReturnView(2, 102, newest).ok());
   EXPECT_EQ(fleet_->record().view.members.size(), 2u);
   EXPECT_TRUE(fleet_->record().view.departures.empty());
   EXPECT_TRUE(Hear(Beat(3, 203, 0)).outside);
@@ -475,11 +477,12 @@ TEST_F(OldDiskTest, TheOlderOfTwoProcessesDoesNotComeBack) {
   const View view = fleet_->record().view;
   Begin(3, fleet_->record());
   Register(2, 202);
-  EXPECT_EQ(HandBack(2, 102, view).status().code(), absl::StatusCode::kAborted);
-  EXPECT_EQ(Record(2).boot_id, 202u);
+  EXPECT_EQ(ReturnView(2, 102, view).status().code(),
+            absl::StatusCode::kAborted);
+  EXPECT_EQ(Record(2).incarnation_id, 202u);
   // Of two that train it does not know.
-  ASSERT_TRUE(HandBack(3, 303, view).ok());
-  EXPECT_TRUE(HandBack(3, 103, view).ok());
+  ASSERT_TRUE(ReturnView(3, 303, view).ok());
+  EXPECT_TRUE(ReturnView(3, 103, view).ok());
 }
 
 TEST_F(OldDiskTest, APeerThatGoesOnIsRefusedAfterTheRunHasEnded) {
@@ -511,15 +514,15 @@ TEST_F(OldDiskTest, TwoViewsOfOneEpochHaveTheirOwnGraphs) {
     now_ += absl::Minutes(1);
     Hear(h);
   };
-  ASSERT_TRUE(HandBack(1, 101, small).ok());
+  ASSERT_TRUE(ReturnView(1, 101, small).ok());
   suspect(1, small, {2});
-  ASSERT_TRUE(HandBack(5, 105, large).ok());
+  ASSERT_TRUE(ReturnView(5, 105, large).ok());
   suspect(5, large, {4});
   EXPECT_LT(fleet_->record().view.members.size(), 5u);
 }
 
 // Peers 1 and 2 have not yet heard of the view without 1 and with 4.
-TEST_F(OldDiskTest, TheNewestViewThatIsHandedBackCounts) {
+TEST_F(OldDiskTest, TheNewestReturnedViewCounts) {
   Assemble(3);
   const View view = fleet_->record().view;
   View newest = view;
@@ -527,9 +530,9 @@ TEST_F(OldDiskTest, TheNewestViewThatIsHandedBackCounts) {
   newest.members = {
       view.members[1], view.members[2], {.id = {4}, .address = "host:4"}};
   Begin(3);
-  ASSERT_TRUE(HandBack(1, 101, view).ok());
-  ASSERT_TRUE(HandBack(2, 102, view).ok());
-  ASSERT_TRUE(HandBack(4, 104, newest).ok());
+  ASSERT_TRUE(ReturnView(1, 101, view).ok());
+  ASSERT_TRUE(ReturnView(2, 102, view).ok());
+  ASSERT_TRUE(ReturnView(4, 104, newest).ok());
   EXPECT_EQ(fleet_->record().view.members, newest.members);
   FleetHeartbeat h = Training(2, 102, 500, 1);
   h.view_generation = view.generation;
@@ -537,12 +540,12 @@ TEST_F(OldDiskTest, TheNewestViewThatIsHandedBackCounts) {
   ASSERT_TRUE(answer.view);
   EXPECT_EQ(answer.view->epoch, 2u);
   h.peer_id = {1};
-  h.boot_id = 101;
+  h.incarnation_id = 101;
   EXPECT_TRUE(Hear(h).outside);
   // An evicted peer cannot return by handing back an older view either.
   Begin(3);
-  ASSERT_TRUE(HandBack(4, 104, newest).ok());
-  ASSERT_TRUE(HandBack(1, 101, view).ok());
+  ASSERT_TRUE(ReturnView(4, 104, newest).ok());
+  ASSERT_TRUE(ReturnView(1, 101, view).ok());
   EXPECT_EQ(fleet_->record().view.members, newest.members);
   EXPECT_TRUE(Hear(h).outside);
 }
@@ -552,7 +555,7 @@ TEST_F(OldDiskTest, OnlyAValidViewIsTakenBack) {
   const View view = fleet_->record().view;
   Begin(3);
   const auto code = [&](uint64_t id, const View& v) {
-    return HandBack(id, 100 + id, v).status().code();
+    return ReturnView(id, 100 + id, v).status().code();
   };
   EXPECT_EQ(code(4, view), absl::StatusCode::kInvalidArgument);
   View wrong = view;
@@ -582,14 +585,14 @@ TEST_F(OldDiskTest, AViewWhoseNumbersLeaveNoRoomIsNotTakenBack) {
         {view.generation, UINT64_MAX}}) {
     ahead.generation = generation;
     ahead.epoch = epoch;
-    EXPECT_EQ(HandBack(1, 101, ahead).status().code(),
+    EXPECT_EQ(ReturnView(1, 101, ahead).status().code(),
               absl::StatusCode::kInvalidArgument);
   }
   EXPECT_TRUE(fleet_->record().members.empty());
-  EXPECT_TRUE(HandBack(1, 101, view).ok());
+  EXPECT_TRUE(ReturnView(1, 101, view).ok());
 }
 
-// An evicted peer that returns has parameters but no view to hand back; the
+// An evicted peer that returns has parameters but no view to return; the
 // others may still train.
 TEST_F(OldDiskTest, APeerWithParametersDoesNotBeginWithOthersAtOnce) {
   Begin(2);
@@ -613,7 +616,7 @@ TEST_F(OldDiskTest, ATrainingPeerOfAnEndedRunIsRefused) {
   }
   Register(1, 201);
   ASSERT_FALSE(fleet_->record().assembled);
-  EXPECT_EQ(HandBack(2, 102, view).status().code(),
+  EXPECT_EQ(ReturnView(2, 102, view).status().code(),
             absl::StatusCode::kFailedPrecondition);
 }
 

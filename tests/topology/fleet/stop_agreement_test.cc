@@ -23,7 +23,7 @@ const absl::Time kStart = absl::FromUnixSeconds(1'000'000);
 // once the round is committed.
 struct Trainer {
   uint64_t id = 0;
-  uint64_t boot = 0;
+  uint64_t incarnation = 0;
   uint64_t begun = 0;  // and has ended, unless `inside`
   bool inside = false;
   uint64_t acknowledged = 0;
@@ -58,7 +58,7 @@ FleetHeartbeat BeatOf(const Trainer& t) {
   FleetHeartbeat h;
   h.run_id = "run";
   h.peer_id = {t.id};
-  h.boot_id = t.boot;
+  h.incarnation_id = t.incarnation;
   h.report.round = t.next();
   h.round_begun = t.begun;
   h.report.rounds_per_second = 5;
@@ -75,11 +75,11 @@ struct World {
     fleet = *Fleet::Create(options, std::nullopt, now);
     for (int i = 1; i <= peers; ++i) {
       const uint64_t id = static_cast<uint64_t>(i);
-      trainers.push_back({.id = id, .boot = 100 + id, .stop = {}});
+      trainers.push_back({.id = id, .incarnation = 100 + id, .stop = {}});
       Registration r;
       r.run_id = "run";
       r.peer_id = {id};
-      r.boot_id = 100 + id;
+      r.incarnation_id = 100 + id;
       r.address = "a:1";
       EXPECT_TRUE(fleet->Register(r, now).ok());
     }

@@ -1,4 +1,4 @@
-#include "topology/fleet/progress.h"
+#include "topology/fleet/member_rounds.h"
 
 #include <algorithm>
 #include <cmath>
@@ -21,7 +21,7 @@ constexpr double kMaxRoundsPerSecond = 1e6;
 
 }  // namespace
 
-uint64_t Progress::RoundOf(const MemberRecord& m) const {
+uint64_t MemberRounds::RoundOf(const MemberRecord& m) const {
   const LiveMember& live = roster_.live(m.id);
   return std::max(live.round_begun, live.report.round);
 }
@@ -30,11 +30,11 @@ uint64_t Progress::RoundOf(const MemberRecord& m) const {
 // off views, stops and rounds of all others.  A member that has not reported a
 // round yet, as after a restart of the service, is in the view at least.  A
 // member that is alone is believed: no other one knows better.
-uint64_t Progress::MostOf(const MemberRecord& m, absl::Time now) const {
+uint64_t MemberRounds::MostOf(const MemberRecord& m, absl::Time now) const {
   bool alone = true;
   uint64_t others = 0;
   for (const MemberRecord& o : roster_.members()) {
-    if (!OfTheFleet(o) || o.id == m.id) continue;
+    if (!IsMemberOrLeaving(o) || o.id == m.id) continue;
     others = std::max(others, RoundOf(o));
     const bool trains = (o.in_view || roster_.live(o.id).trains) && !o.finished;
     if (!trains || roster_.Lost(o, now)) continue;
@@ -44,12 +44,12 @@ uint64_t Progress::MostOf(const MemberRecord& m, absl::Time now) const {
   return alone ? kMaxRound : others + kMostAhead;
 }
 
-std::vector<uint64_t> Progress::Rounds() const {
+std::vector<uint64_t> MemberRounds::Rounds() const {
   std::vector<uint64_t> rounds;
   const MemberRecord* furthest = nullptr;
   absl::Time newest = absl::InfinitePast();
   for (const MemberRecord& m : roster_.members()) {
-    if (!OfTheFleet(m)) continue;
+    if (!IsMemberOrLeaving(m)) continue;
     rounds.push_back(RoundOf(m));
     newest = std::max(newest, roster_.live(m.id).last_heard);
     if (furthest == nullptr || RoundOf(m) > RoundOf(*furthest)) furthest = &m;
@@ -64,18 +64,18 @@ std::vector<uint64_t> Progress::Rounds() const {
   return rounds;
 }
 
-uint64_t Progress::MaxRound() const {
+uint64_t MemberRounds::MaxRound() const {
   const std::vector<uint64_t> rounds = Rounds();
   return rounds.empty() ? 0 : rounds[0];
 }
 
 // No peer jumps beyond it, so no member may raise it alone.  Of two members it
 // cannot be known which one is right.
-uint64_t Progress::FleetRound(absl::Time now) const {
+uint64_t MemberRounds::FleetRound(absl::Time now) const {
   int members = 0;
   std::vector<uint64_t> rounds;
   for (const MemberRecord& m : roster_.members()) {
-    if (!OfTheFleet(m)) continue;
+    if (!IsMemberOrLeaving(m)) continue;
     ++members;
     if (roster_.HasLease(m, now)) rounds.push_back(RoundOf(m));
   }
@@ -84,11 +84,11 @@ uint64_t Progress::FleetRound(absl::Time now) const {
   return rounds.size() > 1 ? rounds[1] : 0;
 }
 
-uint64_t Progress::FutureRound() const {
+uint64_t MemberRounds::FutureRound() const {
   std::vector<double> speeds;
   for (const MemberRecord& m : roster_.members()) {
     const double s = roster_.live(m.id).report.rounds_per_second;
-    if (OfTheFleet(m) && std::isfinite(s)) speeds.push_back(s);
+    if (IsMemberOrLeaving(m) && std::isfinite(s)) speeds.push_back(s);
   }
   double speed = 0;
   if (!speeds.empty()) {
@@ -109,11 +109,12 @@ uint64_t Progress::FutureRound() const {
   return std::min(kMaxRound, std::max(view_.from_round, reached));
 }
 
-double Progress::SlowestBusy() const {
+double MemberRounds::SlowestBusy() const {
   double slowest = 0;
   for (const MemberRecord& m : roster_.members()) {
     const double busy = roster_.live(m.id).report.timing.busy_seconds;
-    if (OfTheFleet(m) && std::isfinite(busy)) slowest = std::max(slowest, busy);
+    if (IsMemberOrLeaving(m) && std::isfinite(busy))
+      slowest = std::max(slowest, busy);
   }
   return slowest;
 }

@@ -1,11 +1,11 @@
-// The removal of members without their asking: of the silent and suspected, of
-// the expelled, and of those whose incarnations keep ending early; and how long
-// each of them waits before it may return.
+// Evictions of members: of the silent and suspected, of the expelled, and of
+// those whose incarnations keep ending early; and how long each of them waits
+// before it may return.
 //
 // Knows nothing of departures in good order and of how peers are admitted.
 
-#ifndef GOSSAMER_TOPOLOGY_FLEET_REMOVAL_H_
-#define GOSSAMER_TOPOLOGY_FLEET_REMOVAL_H_
+#ifndef GOSSAMER_TOPOLOGY_FLEET_EVICTIONS_H_
+#define GOSSAMER_TOPOLOGY_FLEET_EVICTIONS_H_
 
 #include <string>
 #include <vector>
@@ -22,11 +22,11 @@ namespace gossamer {
 
 // Evicts members and sets how long each must stay away.  The numbers that it
 // judges by are in the roster's records.
-class Removal {
+class Evictions {
  public:
   // All of them outlive this object.
-  Removal(absl::Duration heartbeat, Roster& roster, Views& views,
-          const Suspicion& suspicion, FleetSizes& sizes)
+  Evictions(absl::Duration heartbeat, Roster& roster, Views& views,
+            const Suspicion& suspicion, FleetSizes& sizes)
       : heartbeat_(heartbeat),
         roster_(roster),
         views_(views),
@@ -56,8 +56,8 @@ class Removal {
 
  private:
   // From the next view on; it may return after `least` at the earliest.
-  void PutOut(MemberRecord& m, const std::string& why, absl::Duration least,
-              absl::Time now);
+  void MarkEvicted(MemberRecord& m, const std::string& why,
+                   absl::Duration least, absl::Time now);
   std::vector<PeerId> Silent(absl::Time now);
   bool MoreAreSilent(absl::Time now) const;
 
@@ -71,4 +71,4 @@ class Removal {
 
 }  // namespace gossamer
 
-#endif  // GOSSAMER_TOPOLOGY_FLEET_REMOVAL_H_
+#endif  // GOSSAMER_TOPOLOGY_FLEET_EVICTIONS_H_

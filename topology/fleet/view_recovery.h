@@ -1,11 +1,11 @@
-// The way in which a service whose disk is older than its fleet, or lost, gets
-// the view back from a peer that trains by it.
+// Recovery of the view by a service whose disk is lost, or older than its
+// fleet: a peer that trains by a newer view sends it back.
 //
 // A view says as much as an older disk would, and the rest goes as with one.
 // Knows nothing of where views and records are kept.
 
-#ifndef GOSSAMER_TOPOLOGY_FLEET_RESTORATION_H_
-#define GOSSAMER_TOPOLOGY_FLEET_RESTORATION_H_
+#ifndef GOSSAMER_TOPOLOGY_FLEET_VIEW_RECOVERY_H_
+#define GOSSAMER_TOPOLOGY_FLEET_VIEW_RECOVERY_H_
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -20,11 +20,12 @@ namespace gossamer {
 
 // Takes a view from a peer if it is newer than all that is known here, and
 // rebuilds the roster from it.
-class Restoration {
+class ViewRecovery {
  public:
   // All of them outlive this object.
-  Restoration(const FleetOptions& options, Roster& roster, Suspicion& suspicion,
-              Views& views, StopAgreement& stop, FleetNotes& notes)
+  ViewRecovery(const FleetOptions& options, Roster& roster,
+               Suspicion& suspicion, Views& views, StopAgreement& stop,
+               FleetNotes& notes)
       : options_(options),
         roster_(roster),
         suspicion_(suspicion),
@@ -32,22 +33,22 @@ class Restoration {
         stop_(stop),
         notes_(notes) {}
 
-  // `r` brings a view that is newer than the present one, and that can be of
+  // `r` holds a view that is newer than the present one, and that can be of
   // this run.
-  bool HandsBack(const Registration& r) const;
-  // The peer says that it has such a view and is to register again with it:
-  // once, for what it says may be wrong.
-  bool CanHandBack(const FleetHeartbeat& heartbeat) const;
-  // Restores the fleet from the view that `r` hands back, if it does.
+  bool CanRecoverFrom(const Registration& r) const;
+  // The peer reports that it has such a view, and is to register again with it:
+  // once, because the report may be wrong.
+  bool HasNewerView(const FleetHeartbeat& heartbeat) const;
+  // Rebuilds the fleet from the view of `r` if CanRecoverFrom(r).
   // kInvalidArgument: the view cannot be; kUnavailable: `r` trains in a fleet
   // that is not known; kFailedPrecondition: its run is over.
-  absl::Status Restore(const Registration& r, absl::Time now);
+  absl::Status Recover(const Registration& r, absl::Time now);
   // The run is over: another one begins, or goes on that was not known.
   void ResetRun();
 
  private:
-  bool BringsNewer(const Registration& r) const;
-  absl::Status CheckHandedBack(const Registration& r) const;
+  bool BringsNewerView(const Registration& r) const;
+  absl::Status CheckView(const Registration& r) const;
   void TakeView(const Registration& r, absl::Time now);
   void EvictOutsiders(const View& view);
   void TakeMember(const Member& m, Standing standing, absl::Time now);
@@ -62,4 +63,4 @@ class Restoration {
 
 }  // namespace gossamer
 
-#endif  // GOSSAMER_TOPOLOGY_FLEET_RESTORATION_H_
+#endif  // GOSSAMER_TOPOLOGY_FLEET_VIEW_RECOVERY_H_

@@ -1,4 +1,4 @@
-#include "topology/fleet/restoration.h"
+#include "topology/fleet/view_recovery.h"
 
 #include <cstdint>
 #include <utility>
@@ -23,7 +23,7 @@ bool Holds(const View& view, PeerId id) {
 
 }  // namespace
 
-void Restoration::ResetRun() {
+void ViewRecovery::ResetRun() {
   roster_.Clear();
   suspicion_.Clear();
   stop_.Clear();
@@ -32,11 +32,11 @@ void Restoration::ResetRun() {
 // A view of this incarnation's own generation is known here, so a newer one is
 // of a service with a later disk.  A clock that is behind may give two
 // incarnations one generation; the epoch then decides.
-bool Restoration::HandsBack(const Registration& r) const {
-  return BringsNewer(r) && !r.foreign;
+bool ViewRecovery::CanRecoverFrom(const Registration& r) const {
+  return BringsNewerView(r) && !r.foreign;
 }
 
-bool Restoration::BringsNewer(const Registration& r) const {
+bool ViewRecovery::BringsNewerView(const Registration& r) const {
   return r.trains && r.view && r.view->NewerThan(views_.view());
 }
 
@@ -44,22 +44,22 @@ bool Restoration::BringsNewer(const Registration& r) const {
 // (Views::ReplaceForgotten).  A view of this generation or a larger one is of a
 // later incarnation than the disk, if the clock is behind that one's: peers
 // would take no view of the present incarnation, as theirs looks newer.
-bool Restoration::CanHandBack(const FleetHeartbeat& heartbeat) const {
+bool ViewRecovery::HasNewerView(const FleetHeartbeat& heartbeat) const {
   const View known = KnownView(heartbeat);
   return known.generation >= views_.generation() &&
          known.NewerThan(views_.view()) &&
          !std::as_const(roster_).live(heartbeat.peer_id).registered_here;
 }
 
-absl::Status Restoration::Restore(const Registration& r, absl::Time now) {
-  if (HandsBack(r)) {
-    GOSSAMER_RETURN_IF_ERROR(CheckHandedBack(r));
+absl::Status ViewRecovery::Recover(const Registration& r, absl::Time now) {
+  if (CanRecoverFrom(r)) {
+    GOSSAMER_RETURN_IF_ERROR(CheckView(r));
     TakeView(r, now);
     return absl::OkStatus();
   }
   // A peer that is known, or cannot come anew, would never take a view of this
   // service, as its own looks newer.
-  if (BringsNewer(r) &&
+  if (BringsNewerView(r) &&
       (roster_.Find(r.peer_id) != nullptr || !options_.elastic)) {
     return absl::UnavailableError(absl::StrFormat(
         "peer %d trains by a newer view, which no service with this store has "
@@ -84,7 +84,7 @@ absl::Status Restoration::Restore(const Registration& r, absl::Time now) {
 // A view comes from outside, so it must hold the peer that brings it and be of
 // its configuration.  If the service was started with other options than the
 // fleet's, the service is wrong: the fleet goes on without one.
-absl::Status Restoration::CheckHandedBack(const Registration& r) const {
+absl::Status ViewRecovery::CheckView(const Registration& r) const {
   const View& view = *r.view;
   if (!Holds(view, r.peer_id) || view.generation > kMaxGeneration ||
       view.epoch > kMaxEpoch ||
@@ -102,16 +102,16 @@ absl::Status Restoration::CheckHandedBack(const Registration& r) const {
 
 // Members that the newer view is without have left or were evicted under an
 // incarnation of the service that this disk does not remember.
-void Restoration::EvictOutsiders(const View& view) {
+void ViewRecovery::EvictOutsiders(const View& view) {
   for (MemberRecord& m : roster_.members()) {
-    if (Holds(view, m.id) || !OfTheFleet(m)) continue;
+    if (Holds(view, m.id) || !IsMemberOrLeaving(m)) continue;
     m.standing = Standing::kEvicted;
     m.in_view = false;
   }
 }
 
-void Restoration::TakeMember(const Member& m, Standing standing,
-                             absl::Time now) {
+void ViewRecovery::TakeMember(const Member& m, Standing standing,
+                              absl::Time now) {
   // The own record says more of an incarnation than a view does.
   if (MemberRecord* known = roster_.Find(m.id)) {
     known->standing = standing;
@@ -119,7 +119,7 @@ void Restoration::TakeMember(const Member& m, Standing standing,
   }
   MemberRecord member;
   member.id = m.id;
-  member.boot_id = kUnknownIncarnation;
+  member.incarnation_id = kUnknownIncarnation;
   member.address = m.address;
   member.device = m.device;
   member.in_view = true;
@@ -128,7 +128,7 @@ void Restoration::TakeMember(const Member& m, Standing standing,
   roster_.live(m.id).registered = now;
 }
 
-void Restoration::TakeView(const Registration& r, absl::Time now) {
+void ViewRecovery::TakeView(const Registration& r, absl::Time now) {
   if (!views_.assembled() || views_.Finished()) {
     // Peers that have registered meanwhile, with a fleet that was thought to
     // begin, register again: they come to one that is under way.
@@ -144,7 +144,7 @@ void Restoration::TakeView(const Registration& r, absl::Time now) {
   for (const Departure& d : r.view->departures) {
     TakeMember({.id = d.id, .address = d.address}, Standing::kLeaving, now);
     MemberRecord& m = *roster_.Find(d.id);
-    if (m.boot_id == kUnknownIncarnation || m.in_view ||
+    if (m.incarnation_id == kUnknownIncarnation || m.in_view ||
         roster_.live(d.id).trains) {
       continue;
     }
@@ -152,7 +152,7 @@ void Restoration::TakeView(const Registration& r, absl::Time now) {
     m.standing = Standing::kEvicted;
     died_leaving = true;
   }
-  views_.Restore(*r.view);
+  views_.ContinueFrom(*r.view);
   roster_.MarkIncomplete();
   // The members did not know this service, so none could have renewed a lease:
   // each has one from here.

@@ -1,6 +1,6 @@
 // Vectors that several threads copy together.
 
-#include "runtime/checkpoint/late_copy.h"
+#include "runtime/checkpoint/deferred_copy.h"
 
 #include <gtest/gtest.h>
 
@@ -15,12 +15,12 @@
 namespace gossamer {
 namespace {
 
-TEST(LateCopy, IsWholeWhicheverThreadFinishes) {
+TEST(DeferredCopy, IsWholeWhicheverThreadFinishes) {
   for (int turn = 0; turn < 20; ++turn) {
-    std::vector<float> from(10 * LateCopy::kPiece + 7), to(from.size());
+    std::vector<float> from(10 * DeferredCopy::kPiece + 7), to(from.size());
     std::iota(from.begin(), from.end(), static_cast<float>(turn));
     std::vector<float> little = {1, 2}, little_to(2);
-    LateCopy copy;
+    DeferredCopy copy;
     copy.Add(from, to.data());
     copy.Add({}, nullptr);
     copy.Add(little, little_to.data());
@@ -39,7 +39,7 @@ TEST(LateCopy, IsWholeWhicheverThreadFinishes) {
   }
 }
 
-TEST(LateCopy, BringsTheFloatsOfACheckpointThatItIsGiven) {
+TEST(DeferredCopy, BringsTheFloatsOfACheckpointThatItIsGiven) {
   std::vector<float> x = {1, 2, 3}, m = {4, 5};
   const auto visit = [&](StateVisitor& v) {
     v.Floats("x", x);
@@ -49,7 +49,7 @@ TEST(LateCopy, BringsTheFloatsOfACheckpointThatItIsGiven) {
   spare.floats["gone"] = {9};
   const float* const memory = spare.floats["optimizer.m"].data();
   m = {6, 7};
-  LateCopy copy;
+  DeferredCopy copy;
   const Checkpoint taken =
       *TakeCheckpoint({.run_id = "r", .round = 2}, visit, std::move(spare),
                       {.prefix = "optimizer.", .copy = &copy});

@@ -1,4 +1,4 @@
-#include "runtime/daemon/whole_checkpoints.h"
+#include "runtime/daemon/intact_checkpoints.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace gossamer {
 
-absl::StatusOr<std::vector<uint64_t>> WholeCheckpoints(
+absl::StatusOr<std::vector<uint64_t>> IntactCheckpoints(
     const std::string& peer_folder,
     const std::function<void(const std::string& line)>& report) {
   const std::string folder = peer_folder + "/checkpoints";
@@ -19,10 +19,10 @@ absl::StatusOr<std::vector<uint64_t>> WholeCheckpoints(
                             store.List());
   std::vector<uint64_t> rounds;
   for (const StoredCheckpoint& stored : list) {
-    if (stored.whole.ok()) {
+    if (stored.integrity.ok()) {
       rounds.push_back(stored.round);
     } else {
-      report(absl::StrCat("not gone on from: ", stored.whole.message()));
+      report(absl::StrCat("not gone on from: ", stored.integrity.message()));
     }
   }
   // The fleet would begin anew at round 1, and later saves would take the place
@@ -30,7 +30,7 @@ absl::StatusOr<std::vector<uint64_t>> WholeCheckpoints(
   if (rounds.empty() && !list.empty()) {
     return absl::DataLossError(absl::StrCat(
         "--resume: none of the ", list.size(), " checkpoints in ", folder,
-        " is whole, the newest: ", list.back().whole.message(),
+        " is whole, the newest: ", list.back().integrity.message(),
         "; copy a whole one back, or move that folder away to begin anew"));
   }
   const size_t most = std::min(rounds.size(), kMaxCheckpointRounds);

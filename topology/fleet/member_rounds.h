@@ -3,8 +3,8 @@
 //
 // Answers from what the roster has heard; keeps nothing.
 
-#ifndef GOSSAMER_TOPOLOGY_FLEET_PROGRESS_H_
-#define GOSSAMER_TOPOLOGY_FLEET_PROGRESS_H_
+#ifndef GOSSAMER_TOPOLOGY_FLEET_MEMBER_ROUNDS_H_
+#define GOSSAMER_TOPOLOGY_FLEET_MEMBER_ROUNDS_H_
 
 #include <cstdint>
 #include <vector>
@@ -19,10 +19,10 @@ namespace gossamer {
 inline constexpr uint64_t kMostAhead = 1'000'000;
 
 // Judges the rounds that members report, among them those of a faulty one.
-class Progress {
+class MemberRounds {
  public:
   // All of them outlive this object; `view` is the present one.
-  Progress(const Roster& roster, const View& view, absl::Duration heartbeat)
+  MemberRounds(const Roster& roster, const View& view, absl::Duration heartbeat)
       : roster_(roster), view_(view), heartbeat_(heartbeat) {}
 
   // Rounds of the members, the largest first, without one that cannot be.
@@ -49,4 +49,4 @@ class Progress {
 
 }  // namespace gossamer
 
-#endif  // GOSSAMER_TOPOLOGY_FLEET_PROGRESS_H_
+#endif  // GOSSAMER_TOPOLOGY_FLEET_MEMBER_ROUNDS_H_

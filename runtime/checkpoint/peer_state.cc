@@ -1,4 +1,4 @@
-#include "runtime/checkpoint/snapshot.h"
+#include "runtime/checkpoint/peer_state.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@ namespace gossamer {
 namespace {
 
 absl::Status Damaged(const std::string& what) {
-  return absl::DataLossError(absl::StrCat("a snapshot ", what));
+  return absl::DataLossError(absl::StrCat("a state ", what));
 }
 
 void Sort(std::vector<float>& low, std::vector<float>& high) {
@@ -26,7 +26,7 @@ void Sort(std::vector<float>& low, std::vector<float>& high) {
 
 }  // namespace
 
-std::vector<std::byte> EncodeSnapshot(const Checkpoint& state) {
+std::vector<std::byte> EncodeState(const Checkpoint& state) {
   SafetensorsView view = ViewOf(state);
   for (const auto& [name, count] : state.counters) {
     // Counters are few and small: text in the header is enough.
@@ -39,7 +39,7 @@ std::vector<std::byte> EncodeSnapshot(const Checkpoint& state) {
   return bytes;
 }
 
-absl::StatusOr<Checkpoint> DecodeSnapshot(std::span<const std::byte> bytes) {
+absl::StatusOr<Checkpoint> DecodeState(std::span<const std::byte> bytes) {
   GOSSAMER_ASSIGN_OR_RETURN(Safetensors file, ParseSafetensors(bytes));
   Checkpoint state;
   for (auto& [name, tensor] : file.floats) {
@@ -86,7 +86,7 @@ absl::Status CheckShape(const Checkpoint& state, const Checkpoint& like) {
   return Damaged("is not of this run's shape: other names or sizes");
 }
 
-absl::Status StateMiddle::Add(Checkpoint state) {
+absl::Status StateMedian::Add(Checkpoint state) {
   if (given_ == 0) {
     low_ = std::move(state);
     // Of two states no counter is in the middle: the first one's are taken.
@@ -126,9 +126,9 @@ absl::Status StateMiddle::Add(Checkpoint state) {
   return absl::OkStatus();
 }
 
-size_t StateMiddle::held() const { return SizeOf(low_) + SizeOf(high_); }
+size_t StateMedian::held() const { return SizeOf(low_) + SizeOf(high_); }
 
-Checkpoint StateMiddle::Take() {
+Checkpoint StateMedian::Take() {
   if (given_ == 2) low_.counters = std::move(first_counters_);
   for (auto& [name, low] : low_.floats) {
     if (given_ == 1 || (given_ == 3 && !SeededBug("sum-of-states"))) break;

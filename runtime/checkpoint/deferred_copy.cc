@@ -1,10 +1,10 @@
-#include "runtime/checkpoint/late_copy.h"
+#include "runtime/checkpoint/deferred_copy.h"
 
 #include <algorithm>
 
 namespace gossamer {
 
-void LateCopy::Add(std::span<const float> from, float* to) {
+void DeferredCopy::Add(std::span<const float> from, float* to) {
   while (!from.empty()) {
     const size_t n = std::min(from.size(), kPiece);
     pieces_.push_back({from.first(n), to});
@@ -13,7 +13,7 @@ void LateCopy::Add(std::span<const float> from, float* to) {
   }
 }
 
-void LateCopy::Help() {
+void DeferredCopy::Help() {
   while (true) {
     const size_t i = next_.fetch_add(1, std::memory_order_relaxed);
     if (i >= pieces_.size()) return;
@@ -23,7 +23,7 @@ void LateCopy::Help() {
   }
 }
 
-void LateCopy::Finish() {
+void DeferredCopy::Finish() {
   Help();
   for (size_t copied = copied_.load(std::memory_order_acquire);
        copied < pieces_.size();

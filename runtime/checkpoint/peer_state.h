@@ -3,8 +3,8 @@
 //
 // Knows nothing of how bytes travel.
 
-#ifndef GOSSAMER_RUNTIME_CHECKPOINT_SNAPSHOT_H_
-#define GOSSAMER_RUNTIME_CHECKPOINT_SNAPSHOT_H_
+#ifndef GOSSAMER_RUNTIME_CHECKPOINT_PEER_STATE_H_
+#define GOSSAMER_RUNTIME_CHECKPOINT_PEER_STATE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -19,10 +19,10 @@
 namespace gossamer {
 
 // Encodes floats, bytes and counters as safetensors, without the id.
-std::vector<std::byte> EncodeSnapshot(const Checkpoint& state);
-// Returns kDataLoss if EncodeSnapshot did not make the bytes, or if a float is
+std::vector<std::byte> EncodeState(const Checkpoint& state);
+// Returns kDataLoss if EncodeState did not make the bytes, or if a float is
 // not finite.
-absl::StatusOr<Checkpoint> DecodeSnapshot(std::span<const std::byte> bytes);
+absl::StatusOr<Checkpoint> DecodeState(std::span<const std::byte> bytes);
 
 // Returns the bytes of the floats and bytes, without names and counters.
 size_t SizeOf(const Checkpoint& state);
@@ -31,7 +31,7 @@ absl::Status CheckShape(const Checkpoint& state, const Checkpoint& like);
 // The median of up to three states, float by float and counter by counter.  One
 // false state of three moves no value beyond those of the two others (Yin,
 // Chen, Ramchandran, Bartlett, 2018).
-class StateMiddle {
+class StateMedian {
  public:
   static constexpr int kMost = 3;
 
@@ -56,4 +56,4 @@ class StateMiddle {
 
 }  // namespace gossamer
 
-#endif  // GOSSAMER_RUNTIME_CHECKPOINT_SNAPSHOT_H_
+#endif  // GOSSAMER_RUNTIME_CHECKPOINT_PEER_STATE_H_

@@ -1,4 +1,4 @@
-#include "topology/fleet/removal.h"
+#include "topology/fleet/evictions.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -32,7 +32,7 @@ absl::Duration WaitOf(uint64_t removals) {
 
 }  // namespace
 
-std::vector<PeerId> Removal::Silent(absl::Time now) {
+std::vector<PeerId> Evictions::Silent(absl::Time now) {
   std::vector<PeerId> silent;
   for (MemberRecord& m : roster_.members()) {
     if (!roster_.Lost(m, now) && !SeededBug("remove-with-lease")) continue;
@@ -42,7 +42,7 @@ std::vector<PeerId> Removal::Silent(absl::Time now) {
       m.standing = Standing::kEvicted;
       roster_.Changed();
     }
-    if (!OfTheFleet(m) || m.finished) continue;
+    if (!IsMemberOrLeaving(m) || m.finished) continue;
     // Two signs, since either alone is wrong too often: a peer that only the
     // service does not hear still trains, and a slow one that its neighbours do
     // not hear still calls.
@@ -54,15 +54,15 @@ std::vector<PeerId> Removal::Silent(absl::Time now) {
 // Peers that fail together lose their leases within an interval of heartbeats.
 // The first ones alone would cost a view, whose other neighbours would have to
 // notice the silence of the rest anew.
-bool Removal::MoreAreSilent(absl::Time now) const {
+bool Evictions::MoreAreSilent(absl::Time now) const {
   return std::ranges::any_of(roster_.members(), [&](const MemberRecord& m) {
-    return OfTheFleet(m) && !m.finished && !roster_.Lost(m, now) &&
+    return IsMemberOrLeaving(m) && !m.finished && !roster_.Lost(m, now) &&
            now - roster_.live(m.id).last_heard > kMissed * heartbeat_ &&
            suspicion_.Confirmed(m.id, now);
   });
 }
 
-void Removal::EvictSilent(absl::Time now) {
+void Evictions::EvictSilent(absl::Time now) {
   if (!views_.assembled()) return silent_.End();
   const auto members = std::ranges::count_if(
       roster_.members(),
@@ -90,13 +90,13 @@ void Removal::EvictSilent(absl::Time now) {
   // All in one view: peers that fail together, as the machines of a rack do,
   // cost one view and not one each.
   for (const PeerId id : silent) {
-    PutOut(*roster_.Find(id), "", absl::ZeroDuration(), now);
+    MarkEvicted(*roster_.Find(id), "", absl::ZeroDuration(), now);
   }
   views_.Renew();
 }
 
-void Removal::PutOut(MemberRecord& m, const std::string& why,
-                     absl::Duration least, absl::Time now) {
+void Evictions::MarkEvicted(MemberRecord& m, const std::string& why,
+                            absl::Duration least, absl::Time now) {
   m.standing = Standing::kEvicted;
   m.in_view = false;
   LiveMember& live = roster_.live(m.id);
@@ -108,14 +108,14 @@ void Removal::PutOut(MemberRecord& m, const std::string& why,
 
 // The rounds of the others are known first: they train by the view that comes
 // of it.
-void Removal::Evict(PeerId id, const std::string& why, absl::Time now) {
+void Evictions::Evict(PeerId id, const std::string& why, absl::Time now) {
   MemberRecord* const m = roster_.Find(id);
   if (m == nullptr || m->finished || !roster_.HeardAll(now)) return;
   if (m->standing == Standing::kJoining) {
     m->standing = Standing::kEvicted;
     roster_.Changed();
   }
-  if (!OfTheFleet(*m)) return;
+  if (!IsMemberOrLeaving(*m)) return;
   if (!views_.assembled()) {
     // The first view waits for another peer.
     roster_.Erase(id);
@@ -132,11 +132,11 @@ void Removal::Evict(PeerId id, const std::string& why, absl::Time now) {
           absl::StrCat(PeersText({id}), " stays in the view, though ", why))) {
     return;
   }
-  PutOut(*m, why, absl::ZeroDuration(), now);
+  MarkEvicted(*m, why, absl::ZeroDuration(), now);
   views_.Renew();
 }
 
-int Removal::ShortIncarnations(const MemberRecord& m) const {
+int Evictions::ShortIncarnations(const MemberRecord& m) const {
   const LiveMember& live = roster_.live(m.id);
   // An incarnation that trained by its view ends the row.
   if (live.well_since != absl::InfiniteFuture()) return 0;
@@ -146,8 +146,8 @@ int Removal::ShortIncarnations(const MemberRecord& m) const {
 
 // Each of its incarnations is another view, and none of them is one that all
 // train by: no peer could join or leave.  A member without which no other one
-// trains is not put out.
-void Removal::Quarantine(const MemberRecord& m, absl::Time now) {
+// trains is not evicted.
+void Evictions::Quarantine(const MemberRecord& m, absl::Time now) {
   const int incarnations = ShortIncarnations(m);
   if (!views_.assembled() || m.standing != Standing::kMember ||
       incarnations < kMostShortIncarnations || !roster_.HeardAll(now)) {
@@ -169,18 +169,18 @@ void Removal::Quarantine(const MemberRecord& m, absl::Time now) {
                                                       " stays in the view"))) {
     return;
   }
-  PutOut(*roster_.Find(m.id),
-         absl::StrCat(incarnations,
-                      " incarnations in a row ended before they trained"),
-         kFirstWait, now);
-  // Kept over the eviction, so that a peer that goes on like this is put out
+  MarkEvicted(*roster_.Find(m.id),
+              absl::StrCat(incarnations,
+                           " incarnations in a row ended before they trained"),
+              kFirstWait, now);
+  // Kept over the eviction, so that a peer that goes on like this is evicted
   // again at its next incarnation.
   roster_.live(m.id).short_incarnations = incarnations;
   views_.Renew();
 }
 
-void Removal::OnRoundBegun(const MemberRecord& m, uint64_t round,
-                           absl::Time now) {
+void Evictions::OnRoundBegun(const MemberRecord& m, uint64_t round,
+                             absl::Time now) {
   LiveMember& live = roster_.live(m.id);
   // Only a member that has begun a round of the present view is known to train
   // by it.
@@ -191,7 +191,7 @@ void Removal::OnRoundBegun(const MemberRecord& m, uint64_t round,
   }
 }
 
-void Removal::EndQuarantines(absl::Time now) {
+void Evictions::EndQuarantines(absl::Time now) {
   for (MemberRecord& m : roster_.members()) {
     if (m.removals == 0 || !InTheView(m) || !roster_.HasLease(m, now) ||
         now - roster_.live(m.id).well_since < kQuarantine) {

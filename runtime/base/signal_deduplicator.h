@@ -4,22 +4,22 @@
 // every process that they know, and a wrapper passes its own signal on: one
 // request arrives twice.  Knows nothing of how signals are received.
 
-#ifndef GOSSAMER_RUNTIME_BASE_SIGNAL_ECHO_H_
-#define GOSSAMER_RUNTIME_BASE_SIGNAL_ECHO_H_
+#ifndef GOSSAMER_RUNTIME_BASE_SIGNAL_DEDUPLICATOR_H_
+#define GOSSAMER_RUNTIME_BASE_SIGNAL_DEDUPLICATOR_H_
 
 #include "absl/time/time.h"
 
 namespace gossamer {
 
-class SignalEcho {
+class SignalDeduplicator {
  public:
   // A person who asks for more has read the answer to that signal by then;
   // a busy machine passes a signal on sooner.
   static constexpr absl::Duration kWithin = absl::Seconds(2);
 
   // Returns whether `signal`, received at `now`, repeats the last one that was
-  // no echo.  Called for every signal.
-  bool Is(int signal, absl::Time now) {
+  // no duplicate.  Called for every signal.
+  bool IsDuplicate(int signal, absl::Time now) {
     if (signal == last_ && now - at_ < kWithin) return true;
     last_ = signal;
     at_ = now;
@@ -33,4 +33,4 @@ class SignalEcho {
 
 }  // namespace gossamer
 
-#endif  // GOSSAMER_RUNTIME_BASE_SIGNAL_ECHO_H_
+#endif  // GOSSAMER_RUNTIME_BASE_SIGNAL_DEDUPLICATOR_H_

@@ -1,10 +1,10 @@
-// Nine links, from the next rack to one that hardly is a link: what a scenario
-// names by `like`, and what deploy/lab/ladder.sh climbs.
+// Nine links, from the next rack to one that hardly is a link, which a scenario
+// names by `like`, and which deploy/lab/ladder.sh measures one after the other.
 //
 // Knows nothing of hosts.
 
-#ifndef GOSSAMER_RUNTIME_LAB_LADDER_H_
-#define GOSSAMER_RUNTIME_LAB_LADDER_H_
+#ifndef GOSSAMER_RUNTIME_LAB_LINK_PRESETS_H_
+#define GOSSAMER_RUNTIME_LAB_LINK_PRESETS_H_
 
 #include <string_view>
 
@@ -12,7 +12,7 @@
 
 namespace gossamer {
 
-struct Rung {
+struct LinkPreset {
   std::string_view name;
   std::string_view what;  // for people
   double rtt_ms;
@@ -24,7 +24,7 @@ struct Rung {
   double queue_mb = 8;
 };
 
-inline constexpr Rung kLadder[] = {
+inline constexpr LinkPreset kLinkPresets[] = {
     {"lan", "two machines of one rack", 0.2, 10'000},
     {"zone", "two zones of a cloud region", 1, 5'000},
     {"region", "two regions of a continent", 30, 1'000},
@@ -37,11 +37,11 @@ inline constexpr Rung kLadder[] = {
      0.25},
 };
 
-// Null if there is no such rung.
-const Rung* FindRung(std::string_view name);
-// Each direction of its link.
-LinkSpec SpecOf(const Rung& rung);
+// Returns null if there is no such preset.
+const LinkPreset* FindLinkPreset(std::string_view name);
+// Returns each direction of its link.
+LinkSpec SpecOf(const LinkPreset& preset);
 
 }  // namespace gossamer
 
-#endif  // GOSSAMER_RUNTIME_LAB_LADDER_H_
+#endif  // GOSSAMER_RUNTIME_LAB_LINK_PRESETS_H_

@@ -1,10 +1,11 @@
-// Vectors that are copied a little later than they are taken, by whichever
-// threads have the time: before they change, at the latest.
+// Deferred copies that several threads share.  Add() registers a copy; any
+// thread may do pieces of it; Finish() completes all and must return before a
+// source changes.
 //
 // Knows nothing of what the values are.
 
-#ifndef GOSSAMER_RUNTIME_CHECKPOINT_LATE_COPY_H_
-#define GOSSAMER_RUNTIME_CHECKPOINT_LATE_COPY_H_
+#ifndef GOSSAMER_RUNTIME_CHECKPOINT_DEFERRED_COPY_H_
+#define GOSSAMER_RUNTIME_CHECKPOINT_DEFERRED_COPY_H_
 
 #include <atomic>
 #include <cstddef>
@@ -13,7 +14,7 @@
 
 namespace gossamer {
 
-class LateCopy {
+class DeferredCopy {
  public:
   // The values of a piece, which one thread copies: a thread that waits for
   // another, of a lower priority perhaps, waits for no more than one.
@@ -39,4 +40,4 @@ class LateCopy {
 
 }  // namespace gossamer
 
-#endif  // GOSSAMER_RUNTIME_CHECKPOINT_LATE_COPY_H_
+#endif  // GOSSAMER_RUNTIME_CHECKPOINT_DEFERRED_COPY_H_

@@ -1,4 +1,4 @@
-#include "runtime/lab/urgency.h"
+#include "runtime/lab/realtime_priority.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -15,21 +15,21 @@ bool Schedule(int policy, int priority) {
 
 }  // namespace
 
-bool BecomeUrgent(int urgency) {
+bool SetRealtimePriority(int priority) {
   // By default the kernel may end a wait up to 50 µs late, to save wake-ups.
   ::prctl(PR_SET_TIMERSLACK, 1);  // nanosecond
-  if (Schedule(SCHED_RR, urgency)) return true;
+  if (Schedule(SCHED_RR, priority)) return true;
   // The nice value is the next best, and needs a privilege as well; a refusal
   // leaves the thread as it is.
   ::setpriority(PRIO_PROCESS, 0, -20);
   return false;
 }
 
-ScopedUrgency::ScopedUrgency(int urgency)
-    : urgent_(Schedule(SCHED_RR, urgency)) {}
+ScopedRealtimePriority::ScopedRealtimePriority(int priority)
+    : set_(Schedule(SCHED_RR, priority)) {}
 
-ScopedUrgency::~ScopedUrgency() {
-  if (urgent_) Schedule(SCHED_OTHER, 0);
+ScopedRealtimePriority::~ScopedRealtimePriority() {
+  if (set_) Schedule(SCHED_OTHER, 0);
 }
 
 }  // namespace gossamer

@@ -3,8 +3,8 @@
 //
 // Knows nothing of what is measured.
 
-#ifndef GOSSAMER_RUNTIME_BASE_RECENT_H_
-#define GOSSAMER_RUNTIME_BASE_RECENT_H_
+#ifndef GOSSAMER_RUNTIME_BASE_RECENT_VALUES_H_
+#define GOSSAMER_RUNTIME_BASE_RECENT_VALUES_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace gossamer {
 
-class Recent {
+class RecentValues {
  public:
   static constexpr size_t kMost = 32;
 
@@ -40,4 +40,4 @@ class Recent {
 
 }  // namespace gossamer
 
-#endif  // GOSSAMER_RUNTIME_BASE_RECENT_H_
+#endif  // GOSSAMER_RUNTIME_BASE_RECENT_VALUES_H_
