@@ -51,7 +51,7 @@ class AdaComp final : public GradientCompressor {
     return {.floats = residue_.size(), .payloads = format_};
   }
 
-  void Begin(const GradientTurn&, std::span<const float> gradient) override {
+  void Begin(const ReduceContext&, std::span<const float> gradient) override {
     gradient_ = gradient;
   }
 

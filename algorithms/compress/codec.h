@@ -68,11 +68,11 @@ struct CodecPart {
 };
 using DueParts = absl::InlinedVector<int, kMostPlayers>;
 
-// The part of `parts` whose turn it is in a round: each once in as many rounds,
+// The part of `parts` that is due in a round: each once in as many rounds,
 // in an order that begins anew at a random one, so that no schedule with a
 // period of its own meets some of them only.  All phases of a round concern the
 // same one.
-int TurnOf(uint64_t round, int parts);
+int DuePart(uint64_t round, int parts);
 
 // An encoded snapshot, in the host's memory, and how to read it.
 struct Encoded {

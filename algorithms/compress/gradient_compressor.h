@@ -27,7 +27,7 @@
 namespace gossamer {
 
 // The place of a rank in one operation.
-struct GradientTurn {
+struct ReduceContext {
   uint64_t step = 0;  // from 0, one more with each operation
   int rank = 0;
   int size = 1;
@@ -72,7 +72,7 @@ class GradientCompressor {
   // This rank's gradient: all floats of the layout, which the method takes, and
   // as they are until Finish; or none: the rank contributes zeros and remembers
   // what it did.
-  virtual void Begin(const GradientTurn& turn,
+  virtual void Begin(const ReduceContext& context,
                      std::span<const float> gradient) = 0;
   // The word of this rank, which leads the step.
   virtual Payload Lead() { return {}; }
@@ -84,10 +84,10 @@ class GradientCompressor {
   // step from here on.
   virtual std::span<const float> Finish(std::span<const float> mean) = 0;
 
-  // After Finish: the word of the rank that leads the step after `turn`, if the
-  // method can say it before that step's gradient is known; else empty.  Asked
-  // or not, the step has the same word.
-  virtual Payload LeadAhead(const GradientTurn& turn) { return {}; }
+  // After Finish: the word of the rank that leads the step after `context`, if
+  // the method can say it before that step's gradient is known; else empty.
+  // Asked or not, the step has the same word.
+  virtual Payload LeadAhead(const ReduceContext& context) { return {}; }
 
   // The residual and all else that the next step needs.
   virtual void VisitState(StateVisitor& visitor) = 0;

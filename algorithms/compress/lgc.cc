@@ -64,7 +64,7 @@ class LearnedGradients final : public GradientCompressor {
 
   bool sums() const override { return novel_ == nullptr; }
   bool remembers() const override { return true; }
-  // With a server, ranks hear of each other's gradients only once in a turn of
+  // With a server, ranks hear of each other's gradients only once in a cycle of
   // leaders: too late while gradients change fastest.
   bool needs_start() const override { return novel_ != nullptr; }
 
@@ -87,9 +87,9 @@ class LearnedGradients final : public GradientCompressor {
     return form;
   }
 
-  void Begin(const GradientTurn& turn,
+  void Begin(const ReduceContext& context,
              std::span<const float> gradient) override {
-    turn_ = turn;
+    context_ = context;
     gradient_ = gradient;
     // All but what was set in the last step is 0 already.
     for (const uint32_t place : places_) mean_[place] = 0;
@@ -152,7 +152,7 @@ class LearnedGradients final : public GradientCompressor {
     }
     // If no rank had a gradient, the step says nothing of the code.
     if (mean[kEnergy] != 0) {
-      phases_.Note(turn_.step, double{mean[kLost]} / mean[kEnergy]);
+      phases_.Note(context_.step, double{mean[kLost]} / mean[kEnergy]);
     }
     return mean_;
   }
@@ -171,19 +171,19 @@ class LearnedGradients final : public GradientCompressor {
   // wait for ever, all lead once with values as they are, now and then.
   LearningPhase PhaseOf(uint64_t step, int size) const {
     const LearningPhase phase = phases_.At(step);
-    const uint64_t turn = step / static_cast<uint64_t>(size);
-    const bool again = again_ > 0 && turn % again_ == 0;
+    const uint64_t cycle = step / static_cast<uint64_t>(size);
+    const bool again = again_ > 0 && cycle % again_ == 0;
     return phase == LearningPhase::kCoded && again ? LearningPhase::kLearning
                                                    : phase;
   }
-  LearningPhase phase() const { return PhaseOf(turn_.step, turn_.size); }
+  LearningPhase phase() const { return PhaseOf(context_.step, context_.size); }
   size_t CodeInWord(LearningPhase phase) const {
     return novel_ != nullptr && phase == LearningPhase::kCoded ? code_.size()
                                                                : 0;
   }
   bool leads() const {
-    return turn_.step % static_cast<uint64_t>(turn_.size) ==
-           static_cast<uint64_t>(turn_.rank);
+    return context_.step % static_cast<uint64_t>(context_.size) ==
+           static_cast<uint64_t>(context_.rank);
   }
 
   // p at the places; without a gradient of the residual alone.
@@ -342,7 +342,7 @@ class LearnedGradients final : public GradientCompressor {
   const uint64_t again_;
   std::vector<float> residual_;  // 0 in small segments
   std::vector<float> mean_;
-  GradientTurn turn_;
+  ReduceContext context_;
   std::span<const float> gradient_;  // of this step; empty: none
   // Of this step, by chosen value: where it is, in which unit, p, p in units,
   // what the code says of that, and what is left of p.

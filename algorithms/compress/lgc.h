@@ -33,8 +33,8 @@ struct LgcOptions {
   // over the values' squares.
   uint64_t learn = 300;
   double worst = 0.75;
-  // One of so many turns of all leaders has values instead of codes and goes on
-  // learning; 0: none.
+  // One of so many cycles of all leaders has values instead of codes and goes
+  // on learning; 0: none.
   uint64_t again = 16;
   // Only the leader's code travels, with its word, and each rank says what is
   // new of it, one of `novel` values.

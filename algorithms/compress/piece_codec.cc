@@ -93,7 +93,7 @@ class PieceCodec final : public Codec {
     return {fragment->extent_, fragment};
   }
   DueParts Due(uint64_t round) const override {
-    return {TurnOf(round, parts())};
+    return {DuePart(round, parts())};
   }
 
   std::string_view name() const override { return name_; }

@@ -64,9 +64,10 @@ class QuantizedGradients final : public GradientCompressor {
   }
 
   // Ranks round apart, so that their errors average out; a replay as before.
-  void Begin(const GradientTurn& turn,
+  void Begin(const ReduceContext& context,
              std::span<const float> gradient) override {
-    key_ = RngKey(turn.step).Fold(static_cast<uint64_t>(turn.rank)).Bits(0);
+    key_ =
+        RngKey(context.step).Fold(static_cast<uint64_t>(context.rank)).Bits(0);
     gradient_ = gradient;
   }
 

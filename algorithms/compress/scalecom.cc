@@ -63,8 +63,8 @@ class ScaleCom final : public SparseGradients {
     return mean_;
   }
 
-  Payload LeadAhead(const GradientTurn& turn) override {
-    const bool leads = LeaderOf(turn.step + 1, turn.size) == turn.rank;
+  Payload LeadAhead(const ReduceContext& context) override {
+    const bool leads = LeaderOf(context.step + 1, context.size) == context.rank;
     return ahead_ && leads && choice_->chosen() > 0 ? Word({}) : Payload();
   }
 

@@ -45,7 +45,7 @@ class SparseGradients : public GradientCompressor {
 
   bool remembers() const override { return true; }
 
-  void Begin(const GradientTurn&, std::span<const float> gradient) override {
+  void Begin(const ReduceContext&, std::span<const float> gradient) override {
     gradient_ = gradient;
   }
 

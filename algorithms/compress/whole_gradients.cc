@@ -14,7 +14,7 @@ class WholeGradients final : public GradientCompressor {
   bool remembers() const override { return false; }
   bool Takes(std::span<const float>) const override { return true; }
   AllReduceForm Form(uint64_t, int) const override { return {.floats = n_}; }
-  void Begin(const GradientTurn&, std::span<const float> gradient) override {
+  void Begin(const ReduceContext&, std::span<const float> gradient) override {
     gradient_ = gradient;
   }
   Payload Contribute(const Payload&, std::span<float> vector) override {
@@ -57,10 +57,10 @@ class WholeAtFirst final : public GradientCompressor {
     return step < steps_ ? whole_.Form(step, size) : method_->Form(step, size);
   }
 
-  void Begin(const GradientTurn& turn,
+  void Begin(const ReduceContext& context,
              std::span<const float> gradient) override {
-    current_ = turn.step < steps_ ? &whole_ : method_.get();
-    current_->Begin(turn, gradient);
+    current_ = context.step < steps_ ? &whole_ : method_.get();
+    current_->Begin(context, gradient);
   }
   Payload Lead() override { return current_->Lead(); }
   Payload Contribute(const Payload& word, std::span<float> vector) override {
@@ -69,8 +69,8 @@ class WholeAtFirst final : public GradientCompressor {
   std::span<const float> Finish(std::span<const float> mean) override {
     return current_->Finish(mean);
   }
-  Payload LeadAhead(const GradientTurn& turn) override {
-    return turn.step + 1 < steps_ ? Payload() : method_->LeadAhead(turn);
+  Payload LeadAhead(const ReduceContext& context) override {
+    return context.step + 1 < steps_ ? Payload() : method_->LeadAhead(context);
   }
   void VisitState(StateVisitor& visitor) override {
     method_->VisitState(visitor);

@@ -77,8 +77,9 @@ struct Kernels {
   double (*squared_norm)(std::span<const float> x);
   // A count-sketch (Charikar, Chen, Farach-Colton, ICALP 2002) into
   // kSketchBuckets sums: value 256·r + c is added to, or subtracted from,
-  // bucket (c + SketchTurn(key, r)) mod 256, as SketchSigns says (values.h).
-  // Rows are added in order in each part of kSketchRows, and then the parts.
+  // bucket (c + SketchRotation(key, r)) mod 256, as SketchSigns says
+  // (values.h).  Rows are added in order in each part of kSketchRows, and then
+  // the parts.
   void (*sketch)(std::span<const float> x, uint64_t key,
                  std::span<double> sums);
 

@@ -99,7 +99,7 @@ void Sketch(std::span<const float> x, uint64_t key, std::span<double> sums) {
       const size_t column = at % kSketchBuckets;
       const auto word = static_cast<uint32_t>(column / kWord);
       const uint32_t signs = SketchSigns(key, row, word);
-      const size_t bucket = column + SketchTurn(key, row);
+      const size_t bucket = column + SketchRotation(key, row);
       for (size_t j = 0; j < std::min(kWord, end - at); ++j) {
         part[(bucket + j) % kSketchBuckets] +=
             Signed(signs >> j & 1, x[at + j]);

@@ -193,10 +193,11 @@ class Composition {
              config_.step().n_critic(), ": set it to 1");
     }
     if ((*method)->needs_start()) {
-      Refuse("mixing.gradient_codec", "is \"", mixing_.gradient_codec(),
-             "\", whose ranks hear of each other's gradients once in a turn of "
-             "leaders: too late while they change fastest; begin with whole "
-             "gradients, full=200");
+      Refuse(
+          "mixing.gradient_codec", "is \"", mixing_.gradient_codec(),
+          "\", whose ranks hear of each other's gradients once in a cycle of "
+          "leaders: too late while they change fastest; begin with whole "
+          "gradients, full=200");
     }
   }
 

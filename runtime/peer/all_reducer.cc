@@ -83,7 +83,7 @@ AllReduce AllReducer::Make(uint64_t operation) const {
                             std::move(form));
 }
 
-GradientTurn AllReducer::TurnOf(uint64_t operation) const {
+ReduceContext AllReducer::ContextOf(uint64_t operation) const {
   return {operation, rank_, static_cast<int>(members_.size())};
 }
 
@@ -121,7 +121,7 @@ bool AllReducer::Encode() {
     gradient = host_gradient_;
   }
   const bool takes = compressor_->Takes(gradient);
-  compressor_->Begin(TurnOf(begun_),
+  compressor_->Begin(ContextOf(begun_),
                      takes ? gradient : std::span<const float>());
   // With a leader the contribution depends on its word, which may not be here.
   contributed_ = form.leader < 0;
@@ -177,7 +177,7 @@ DeviceSpan<const float> AllReducer::Mean() {
   const auto mean = compressor_->Finish(
       std::span(vector_).first(vector_.size() - seconds_.size()));
   // This is still the compute engine; the loop sends the word.
-  word_ = compressor_->LeadAhead(TurnOf(operation_));
+  word_ = compressor_->LeadAhead(ContextOf(operation_));
   if (queue_.on_host()) return mean;
   mean_.EnsureSize(queue_, mean.size());
   mean_.CopyFrom(mean);

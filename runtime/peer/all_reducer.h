@@ -113,7 +113,7 @@ class AllReducer {
   uint64_t trial_operations() const;
   std::string ScheduleOf(uint64_t operation) const;
   AllReduce Make(uint64_t operation) const;
-  GradientTurn TurnOf(uint64_t operation) const;
+  ReduceContext ContextOf(uint64_t operation) const;
   void Contribute();
   void Send();
   void Choose();

@@ -163,7 +163,7 @@ __global__ void SketchParts(size_t n, const float* x, uint64_t key,
     for (size_t r = first; r < end; ++r) {
       const auto row = static_cast<uint32_t>(r);
       const uint32_t column =
-          (threadIdx.x - SketchTurn(key, row)) % uint32_t{kSketchBuckets};
+          (threadIdx.x - SketchRotation(key, row)) % uint32_t{kSketchBuckets};
       const size_t i = r * kSketchBuckets + column;
       if (i >= n) continue;
       const uint32_t signs = SketchSigns(key, row, column / 32);

@@ -190,7 +190,7 @@ TEST(LearnedGradientsTest, FallsBackWhenTheCoderIsStaleAndRecovers) {
   EXPECT_LT(train_until(900, Second).first, 4 * before);
 }
 
-// Bytes for 160,000 values, the mean over a turn of all leaders.
+// Bytes for 160,000 values, the mean over a cycle of all leaders.
 TEST(LearnedGradientsTest, CodesAreAsLongAsTheyAreSaidToBe) {
   const ParameterLayout layout({{"w", Player::kGenerator, {400, 400}, {}}});
   const double k = 160000.0 / 100;

@@ -226,7 +226,7 @@ TEST(FragmentTest, EveryFragmentGetsItsTurnEvenOnARarelyUsedEdge) {
     for (uint64_t cycle = 0; cycle < 50; ++cycle) {
       std::vector<int> times(p);
       for (int k = 0; k < p; ++k) {
-        ++times[TurnOf(cycle * p + k, p)];
+        ++times[DuePart(cycle * p + k, p)];
       }
       EXPECT_EQ(times, std::vector<int>(p, 1));
     }
@@ -234,7 +234,7 @@ TEST(FragmentTest, EveryFragmentGetsItsTurnEvenOnARarelyUsedEdge) {
     for (const uint64_t period : {2, 4, 8}) {
       std::vector<int> times(p);
       for (uint64_t round = 1; round < 64 * period; round += period) {
-        ++times[TurnOf(round, p)];
+        ++times[DuePart(round, p)];
       }
       EXPECT_GT(*std::ranges::min_element(times), 0) << p << " " << period;
     }
@@ -249,7 +249,7 @@ TEST(FragmentTest, StateAndCorrectionsAreThoseOfTheFragment) {
   std::vector<int> times(4);
   for (uint64_t round = 1; round < 60; ++round) {
     const ExchangeId id = MakeExchangeId(round);
-    const int f = TurnOf(round, 4);
+    const int f = DuePart(round, 4);
     const auto [offset, size] = codec->part(f).extent;
     const std::vector<float> x = s.x[0];
     const EdgeMessage a = s.side[0].OnEmit(id), b = s.side[1].OnEmit(id);
@@ -284,7 +284,7 @@ TEST(FragmentTest, EachFragmentResyncsAtItsFirstExchangeAfterTheBoundary) {
   }
   for (uint64_t round = kResync; round < kResync + 8; ++round) {
     const ExchangeId id = MakeExchangeId(round);
-    const auto [offset, size] = codec->part(TurnOf(round, 4)).extent;
+    const auto [offset, size] = codec->part(DuePart(round, 4)).extent;
     std::vector<float> expected = s.side[0].Save().replica;
     const EdgeMessage a = s.side[0].OnEmit(id), b = s.side[1].OnEmit(id);
     if (round < kResync + 4) {

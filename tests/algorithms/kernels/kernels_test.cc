@@ -452,7 +452,7 @@ TEST_P(KernelsTest, SketchesHaveOneOrderOfSummation) {
       const auto row = static_cast<uint32_t>(i / kSketchBuckets);
       const uint32_t column = i % kSketchBuckets;
       const bool minus = SketchSigns(kKey, row, column / 32) >> column % 32 & 1;
-      exact[(column + SketchTurn(kKey, row)) % kSketchBuckets] +=
+      exact[(column + SketchRotation(kKey, row)) % kSketchBuckets] +=
           minus ? -x[i] : x[i];
     }
     EXPECT_THAT(got, testing::Pointwise(testing::DoubleNear(1e-9), exact));
