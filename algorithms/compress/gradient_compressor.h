@@ -3,8 +3,8 @@
 //
 // A method is told each step's gradient and says what the all-reduce of that
 // step carries: floats that may be summed on the way, or a payload; and, if one
-// rank chooses for all, that rank's word.  Values that are not sent stay in the
-// residual m and are tried again.  Same means at all ranks, whatever the
+// rank chooses for all, that rank's message.  Values that are not sent stay in
+// the residual m and are tried again.  Same means at all ranks, whatever the
 // timing.  Knows nothing of connections, time or threads.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_GRADIENT_COMPRESSOR_H_
@@ -74,20 +74,24 @@ class GradientCompressor {
   // what it did.
   virtual void Begin(const ReduceContext& context,
                      std::span<const float> gradient) = 0;
-  // The word of this rank, which leads the step.
-  virtual Payload Lead() { return {}; }
+  // The message of this rank, which leads the step: what it has chosen for all.
+  virtual Payload MakeLeaderMessage() { return {}; }
   // Writes what is to be averaged to `vector` (Form's floats), or returns the
-  // payload instead.  `word` is the leader's, checked; empty if nobody leads.
-  virtual Payload Contribute(const Payload& word, std::span<float> vector) = 0;
+  // payload instead.  `leader_message` is the leader's, checked; empty if
+  // nobody leads.
+  virtual Payload Contribute(const Payload& leader_message,
+                             std::span<float> vector) = 0;
   // The mean gradient (all floats of the layout), from the mean of what was
   // contributed; valid until the next step.  The residual is that of the next
   // step from here on.
   virtual std::span<const float> Finish(std::span<const float> mean) = 0;
 
-  // After Finish: the word of the rank that leads the step after `context`, if
-  // the method can say it before that step's gradient is known; else empty.
-  // Asked or not, the step has the same word.
-  virtual Payload LeadAhead(const ReduceContext& context) { return {}; }
+  // After Finish: the message of the rank that leads the step after `context`,
+  // if the method can say it before that step's gradient is known; else empty.
+  // Asked or not, that step has the same one.
+  virtual Payload MakeNextLeaderMessage(const ReduceContext& context) {
+    return {};
+  }
 
   // The residual and all else that the next step needs.
   virtual void VisitState(StateVisitor& visitor) = 0;

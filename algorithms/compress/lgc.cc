@@ -7,8 +7,8 @@
 
 #include "algorithms/base/status_macros.h"
 #include "algorithms/compress/compressor.h"
+#include "algorithms/compress/leader_choice.h"
 #include "algorithms/compress/learning_phases.h"
-#include "algorithms/compress/led_choice.h"
 #include "algorithms/compress/novel_values.h"
 #include "algorithms/compress/whole_gradients.h"
 #include "algorithms/optim/optimizer.h"
@@ -28,22 +28,22 @@ class LearnedGradients final : public GradientCompressor {
  public:
   LearnedGradients(const LgcOptions& options, const ParameterLayout& layout,
                    const Kernels& kernels)
-      : led_(std::make_shared<const LedChoice>(layout, options.rate,
-                                               options.flat, kernels)),
+      : leader_choice_(std::make_shared<const LeaderChoice>(
+            layout, options.rate, options.flat, kernels)),
         kernels_(kernels),
         phases_({.learn = options.learn, .worst = options.worst}),
         again_(options.again),
         residual_(layout.size()),
         mean_(layout.size()),
-        small_(led_->choice().small_floats()),
-        places_(led_->values()),
-        units_(led_->values()),
-        own_(led_->values()),
-        scaled_(led_->values()),
-        restored_(led_->values()) {
+        small_(leader_choice_->choice().small_floats()),
+        places_(leader_choice_->values()),
+        units_(leader_choice_->values()),
+        own_(leader_choice_->values()),
+        scaled_(leader_choice_->values()),
+        restored_(leader_choice_->values()) {
     if (options.server) {
       novel_ = std::make_shared<const NovelValues>(
-          led_->values(), options.novel, small_.size(), kernels);
+          leader_choice_->values(), options.novel, small_.size(), kernels);
     }
   }
 
@@ -72,10 +72,11 @@ class LearnedGradients final : public GradientCompressor {
     const LearningPhase phase = PhaseOf(step, size);
     AllReduceForm form;
     form.leader = static_cast<int>(step % static_cast<uint64_t>(size));
-    form.check_lead = [led = led_, code = CodeInWord(phase)](
-                          std::span<const std::byte> word) {
-      return led->Check(word, code);
-    };
+    form.check_leader_message =
+        [choice = leader_choice_,
+         code = CodeInMessage(phase)](std::span<const std::byte> message) {
+          return choice->Check(message, code);
+        };
     if (phase == LearningPhase::kLearning) {
       form.floats = kShare + places_.size() + small_.size() + direction_.size();
     } else if (novel_ == nullptr) {
@@ -95,22 +96,22 @@ class LearnedGradients final : public GradientCompressor {
     for (const uint32_t place : places_) mean_[place] = 0;
   }
 
-  Payload Lead() override {
-    led_->choice().Choose(kernels_, residual_, gradient_, places_);
+  Payload MakeLeaderMessage() override {
+    leader_choice_->choice().Choose(kernels_, residual_, gradient_, places_);
     TakeOwn();
-    led_->FindUnits(own_, units_);
-    const auto code = std::span(code_).first(CodeInWord(phase()));
+    leader_choice_->FindUnits(own_, units_);
+    const auto code = std::span(code_).first(CodeInMessage(phase()));
     if (!code.empty()) {
       Scale();
       EncodeOwn();
     }
-    return led_->Pack(places_, units_, code);
+    return leader_choice_->Pack(places_, units_, code);
   }
 
-  Payload Contribute(const Payload& word, std::span<float> vector) override {
+  Payload Contribute(const Payload& message, std::span<float> vector) override {
     std::ranges::fill(vector, 0.0f);
-    led_->Unpack(word.bytes(), places_, units_,
-                 std::span(code_).first(CodeInWord(phase())));
+    leader_choice_->Unpack(message.bytes(), places_, units_,
+                           std::span(code_).first(CodeInMessage(phase())));
     if (gradient_.empty()) return Silence();
     TakeOwn();
     Scale();
@@ -145,7 +146,7 @@ class LearnedGradients final : public GradientCompressor {
       kernels_.add(mean.subspan(NovelValues::kHead, places_.size()), restored_);
       SetMean();
     }
-    for (const Extent& e : led_->choice().small()) {
+    for (const Extent& e : leader_choice_->choice().small()) {
       std::ranges::copy(mean.subspan(small_at, e.size),
                         mean_.begin() + static_cast<ptrdiff_t>(e.offset));
       small_at += e.size;
@@ -177,7 +178,7 @@ class LearnedGradients final : public GradientCompressor {
                                                    : phase;
   }
   LearningPhase phase() const { return PhaseOf(context_.step, context_.size); }
-  size_t CodeInWord(LearningPhase phase) const {
+  size_t CodeInMessage(LearningPhase phase) const {
     return novel_ != nullptr && phase == LearningPhase::kCoded ? code_.size()
                                                                : 0;
   }
@@ -201,7 +202,7 @@ class LearnedGradients final : public GradientCompressor {
   }
   void TakeSmall() {
     size_t at = 0;
-    for (const Extent& e : led_->choice().small()) {
+    for (const Extent& e : leader_choice_->choice().small()) {
       for (size_t i = 0; i < e.size; ++i) {
         small_[at++] =
             std::clamp(gradient_[e.offset + i], -kMaxMagnitude, kMaxMagnitude);
@@ -308,7 +309,7 @@ class LearnedGradients final : public GradientCompressor {
   }
 
   void Remember() {
-    for (const Extent& e : led_->choice().large()) {
+    for (const Extent& e : leader_choice_->choice().large()) {
       kernels_.axpy(1, gradient_.subspan(e.offset, e.size),
                     std::span(residual_).subspan(e.offset, e.size));
     }
@@ -333,7 +334,7 @@ class LearnedGradients final : public GradientCompressor {
     }
   }
 
-  const std::shared_ptr<const LedChoice> led_;
+  const std::shared_ptr<const LeaderChoice> leader_choice_;
   std::shared_ptr<const NovelValues> novel_;  // null: codes are summed
   const Kernels& kernels_;
   std::unique_ptr<ValueCoder> coder_;  // null: nothing to code

@@ -36,8 +36,8 @@ struct LgcOptions {
   // One of so many cycles of all leaders has values instead of codes and goes
   // on learning; 0: none.
   uint64_t again = 16;
-  // Only the leader's code travels, with its word, and each rank says what is
-  // new of it, one of `novel` values.
+  // Only the leader's code travels, with its message, and each rank says what
+  // is new of it, one of `novel` values.
   bool server = false;
   size_t novel = 100;
   // Chunks go over the vector as a whole, nothing travels besides.

@@ -26,20 +26,21 @@ class ScaleCom final : public SparseGradients {
     AllReduceForm form{.floats = contributed()};
     if (choice_->chosen() > 0) {
       form.leader = LeaderOf(step, size);
-      form.check_lead = [choice = choice_](std::span<const std::byte> word) {
-        return choice->Check(word);
-      };
+      form.check_leader_message =
+          [choice = choice_](std::span<const std::byte> message) {
+            return choice->Check(message);
+          };
     }
     return form;
   }
 
-  Payload Lead() override {
-    return Word(ahead_ ? std::span<const float>() : gradient_);
+  Payload MakeLeaderMessage() override {
+    return MakeMessage(ahead_ ? std::span<const float>() : gradient_);
   }
 
-  Payload Contribute(const Payload& word, std::span<float> vector) override {
+  Payload Contribute(const Payload& message, std::span<float> vector) override {
     Forget();
-    choice_->Unpack(word.bytes(), places_);
+    choice_->Unpack(message.bytes(), places_);
     if (gradient_.empty()) {
       std::ranges::fill(vector, 0.0f);
     } else {
@@ -63,9 +64,10 @@ class ScaleCom final : public SparseGradients {
     return mean_;
   }
 
-  Payload LeadAhead(const ReduceContext& context) override {
+  Payload MakeNextLeaderMessage(const ReduceContext& context) override {
     const bool leads = LeaderOf(context.step + 1, context.size) == context.rank;
-    return ahead_ && leads && choice_->chosen() > 0 ? Word({}) : Payload();
+    return ahead_ && leads && choice_->chosen() > 0 ? MakeMessage({})
+                                                    : Payload();
   }
 
  private:
@@ -73,12 +75,12 @@ class ScaleCom final : public SparseGradients {
     return static_cast<int>(step % static_cast<uint64_t>(size));
   }
 
-  Payload Word(std::span<const float> gradient) const {
+  Payload MakeMessage(std::span<const float> gradient) const {
     std::vector<uint32_t> places(choice_->chosen());
     choice_->Choose(kernels_, residual_, gradient, places);
-    std::vector<std::byte> word(choice_->bytes());
-    choice_->Pack(places, word);
-    return Payload::FromVector(std::move(word));
+    std::vector<std::byte> message(choice_->bytes());
+    choice_->Pack(places, message);
+    return Payload::FromVector(std::move(message));
   }
 
   // All but what was set in the last step is 0 already.

@@ -62,15 +62,16 @@ class WholeAtFirst final : public GradientCompressor {
     current_ = context.step < steps_ ? &whole_ : method_.get();
     current_->Begin(context, gradient);
   }
-  Payload Lead() override { return current_->Lead(); }
-  Payload Contribute(const Payload& word, std::span<float> vector) override {
-    return current_->Contribute(word, vector);
+  Payload MakeLeaderMessage() override { return current_->MakeLeaderMessage(); }
+  Payload Contribute(const Payload& message, std::span<float> vector) override {
+    return current_->Contribute(message, vector);
   }
   std::span<const float> Finish(std::span<const float> mean) override {
     return current_->Finish(mean);
   }
-  Payload LeadAhead(const ReduceContext& context) override {
-    return context.step + 1 < steps_ ? Payload() : method_->LeadAhead(context);
+  Payload MakeNextLeaderMessage(const ReduceContext& context) override {
+    return context.step + 1 < steps_ ? Payload()
+                                     : method_->MakeNextLeaderMessage(context);
   }
   void VisitState(StateVisitor& visitor) override {
     method_->VisitState(visitor);

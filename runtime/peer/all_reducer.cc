@@ -123,12 +123,15 @@ bool AllReducer::Encode() {
   const bool takes = compressor_->Takes(gradient);
   compressor_->Begin(ContextOf(begun_),
                      takes ? gradient : std::span<const float>());
-  // With a leader the contribution depends on its word, which may not be here.
+  // With a leader the contribution depends on its message, which may not be
+  // here.
   contributed_ = form.leader < 0;
   payload_ = contributed_ ? compressor_->Contribute(
                                 {}, std::span(vector_).first(form.floats))
                           : Payload();
-  if (form.leader == rank_ && led_ != begun_) word_ = compressor_->Lead();
+  if (form.leader == rank_ && sent_ahead_ != begun_) {
+    leader_message_ = compressor_->MakeLeaderMessage();
+  }
   return takes;
 }
 
@@ -154,18 +157,20 @@ void AllReducer::Restart() {
 
 void AllReducer::Send() {
   if (fabric_ != nullptr) fabric_->TakeQueue();
-  // The word is empty if LeadAhead() has sent it already.
-  if (!word_.empty()) current_->Lead(std::exchange(word_, Payload()));
+  // The message is empty if SendNextLeaderMessage() has sent it already.
+  if (!leader_message_.empty()) {
+    current_->SetLeaderMessage(std::exchange(leader_message_, Payload()));
+  }
   Contribute();
   SendOutgoing(*current_, operation_);
 }
 
-// A contribution may go once the leader's word is here, if there is one.
+// A contribution may go once the leader's message is here, if there is one.
 void AllReducer::Contribute() {
-  if (by_fabric_ || !current_->led() || current_->started()) return;
+  if (by_fabric_ || !current_->can_start() || current_->started()) return;
   if (!contributed_) {
     payload_ = compressor_->Contribute(
-        current_->word(),
+        current_->leader_message(),
         std::span(vector_).first(vector_.size() - seconds_.size()));
     contributed_ = true;
   }
@@ -176,19 +181,19 @@ DeviceSpan<const float> AllReducer::Mean() {
   if (by_fabric_) return fabric_->Mean();
   const auto mean = compressor_->Finish(
       std::span(vector_).first(vector_.size() - seconds_.size()));
-  // This is still the compute engine; the loop sends the word.
-  word_ = compressor_->LeadAhead(ContextOf(operation_));
+  // This is still the compute engine; the loop sends the message.
+  leader_message_ = compressor_->MakeNextLeaderMessage(ContextOf(operation_));
   if (queue_.on_host()) return mean;
   mean_.EnsureSize(queue_, mean.size());
   mean_.CopyFrom(mean);
   return mean_;
 }
 
-void AllReducer::LeadAhead() {
-  if (word_.empty()) return;
-  // Begin() of that operation must not ask for the word again.
-  led_ = operation_ + 1;
-  next_->Lead(std::exchange(word_, Payload()));
+void AllReducer::SendNextLeaderMessage() {
+  if (leader_message_.empty()) return;
+  // Begin() of that operation must not ask for the message again.
+  sent_ahead_ = operation_ + 1;
+  next_->SetLeaderMessage(std::exchange(leader_message_, Payload()));
   SendOutgoing(*next_, operation_ + 1);
 }
 
@@ -302,7 +307,7 @@ absl::Status AllReducer::OnFrame(PeerId peer, const Frame& frame) {
   const int rank = static_cast<int>(it - members_.begin());
   const uint64_t upcoming = current_ ? operation_ + 1 : operation_;
   if (current_ && head.operation == operation_) {
-    // The message may have been the leader's word.
+    // The message may have been the leader's.
     GOSSAMER_RETURN_IF_ERROR(current_->OnMessage(rank, head.step, frame.body));
     Contribute();
     SendOutgoing(*current_, operation_);

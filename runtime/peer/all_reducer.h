@@ -55,9 +55,10 @@ class AllReducer {
                           uint64_t first, const ParameterLayout& layout,
                           GradientCompressor* compressor);
 
-  // One operation: Begin, Start, and once it is done Mean and LeadAhead; they
-  // count up by one, at every member alike.  Begin, Encode and Mean may run on
-  // another thread, while frames come, and may wait for the device.
+  // One operation: Begin, Start, and once it is done Mean and
+  // SendNextLeaderMessage; they count up by one, at every member alike.  Begin,
+  // Encode and Mean may run on another thread, while frames come, and may wait
+  // for the device.
   //
   // NCCL may sum this operation.
   bool ByFabric(uint64_t operation) const;
@@ -79,8 +80,9 @@ class AllReducer {
   DeviceSpan<const float> Mean();
   // A member has parted before this operation: it will not be done.
   bool Abandoned(uint64_t operation) const { return operation >= ended_at_; }
-  // After Mean: what the next operation can begin with goes out.
-  void LeadAhead();
+  // After Mean: sends the next operation's leader message, if this peer leads
+  // it and can say it already.
+  void SendNextLeaderMessage();
   // The peer whose message a started operation waits for, as "peer 3".
   std::string Awaited() const;
   // An operation that will not be done has changed what the compressor keeps.
@@ -147,11 +149,12 @@ class AllReducer {
   Payload payload_;                   // or this
   DeviceVector<float> mean_;          // of a device
   bool contributed_ = false;
-  Payload word_;  // to be said by this peer
+  Payload leader_message_;  // of this peer, to be sent
   bool parts_ = false;
   std::set<PeerId> parted_;
   uint64_t ended_at_ = ~uint64_t{0};  // the first that a member has no part in
-  uint64_t led_ = ~uint64_t{0};       // the last operation that it led ahead
+  // The last operation whose leader message was sent before its Begin.
+  uint64_t sent_ahead_ = ~uint64_t{0};
   uint64_t operation_ = 0;
   std::optional<AllReduce> current_;
   // The one before: a member may still be in it.  The one after: a member may

@@ -171,9 +171,9 @@ Task<absl::Status> CentralizedTrainer::AverageGradients() {
   bool steps = true;
   co_await parts_.runner->Run([this, &steps] { steps = ApplyMean(); });
   if (!steps) co_return NobodySteps();
-  // The next operation's leader sends its word while the others still apply the
-  // mean: a round trip less.
-  all_reducer_.LeadAhead();
+  // The next operation's leader sends its message while the others still apply
+  // the mean: a round trip less.
+  all_reducer_.SendNextLeaderMessage();
   parts_.state->set_steps(parts_.state->steps() + 1);
   parts_.reporter->metrics().seconds_computing +=
       absl::ToDoubleSeconds(parts_.loop->Now() - received);

@@ -369,7 +369,7 @@ absl::Duration Scenario::TimeOfCompute() const {
 }
 
 absl::Duration Scenario::LongestRound() const {
-  // The sums of a ring go around twice, after its leader's word.
+  // The sums of a ring go around twice, after its leader's message.
   const int hops =
       centralized() ? steps_per_round * (2 * peers + 1) : mixing_rounds;
   return 4 * slowness *

@@ -282,7 +282,7 @@ TEST_P(WholeStartTest, TheMethodBeginsAfterThem) {
 }
 
 // Resumes at every step of the start, at its end and after it, with and without
-// words that leaders have said ahead.
+// messages that leaders have made ahead.
 TEST_P(WholeStartTest, IsResumedBitForBitInItAndAcrossItsEnd) {
   const ParameterLayout layout = SomeLayout();
   constexpr int kSize = 3;

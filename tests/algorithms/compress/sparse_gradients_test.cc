@@ -153,10 +153,10 @@ TEST(ScaleComTest, CommutesWithAveragingAndTopKDoesNot) {
   }
 }
 
-// The bytes that the state machines really send in a step; the leader's words
-// are shared by all, as each rank leads in turn.  With one set of places they
-// do not depend on the number of ranks, with a set for each rank they are
-// proportional to it.
+// The bytes that the state machines really send in a step; the leader's
+// messages are shared by all, as each rank leads in turn.  With one set of
+// places they do not depend on the number of ranks, with a set for each rank
+// they are proportional to it.
 TEST(ScaleComTest, VolumeDoesNotGrowWithTheRanksWhileThatOfTopKDoes) {
   const ParameterLayout layout = OneSegment(400, 400);
   const auto per_step = [&](const char* method, const char* schedule,
@@ -171,9 +171,9 @@ TEST(ScaleComTest, VolumeDoesNotGrowWithTheRanksWhileThatOfTopKDoes) {
     return static_cast<double>(all) / size;
   };
   const double k = 160000.0 / 100;
-  // A word has 7 bits for each of k places, once in M steps to M − 1 ranks;
-  // payloads have 2k(M − 1)/M floats.  The growth is of the heads, of more and
-  // shorter messages.
+  // A leader message has 7 bits for each of k places, once in M steps to M − 1
+  // ranks; payloads have 2k(M − 1)/M floats.  The growth is of the heads, of
+  // more and shorter messages.
   std::map<int, double> led, own;
   for (const int size : {4, 8, 16, 32, 64}) {
     const double share = (size - 1.0) / size;

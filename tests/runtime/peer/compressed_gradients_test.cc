@@ -124,9 +124,9 @@ TEST(CentralizedStepTest, PayloadsThatComeLaterNeedAllGatherFromTheStart) {
   }
 }
 
-// A step costs the leader's word, one latency before the two of mesh.  A word
-// that is sent ahead arrives while gradients are computed.
-TEST(ScaleComPeerTest, TheWordAheadHidesItsLatency) {
+// A step costs the leader's message, one latency before the two of mesh.  A
+// message that is sent ahead arrives while gradients are computed.
+TEST(ScaleComPeerTest, TheMessageAheadHidesItsLatency) {
   const auto waiting = [](const std::string& method) {
     SimFleetOptions o = CompressedFleet(method, 20);
     o.network.link.latency = absl::Milliseconds(50);
