@@ -254,28 +254,28 @@ void AllReducer::SendOutgoing(AllReduce& op, uint64_t operation) {
   transport_->Flush();
 }
 
-void AllReducer::Part() {
-  parts_ = true;
+void AllReducer::AnnounceEnd() {
+  announced_end_ = true;
   if (fabric_ != nullptr) fabric_->TakeQueue();
-  for (const PeerId peer : members_) SendFarewell(peer);
+  for (const PeerId peer : members_) SendFin(peer);
   transport_->Flush();
 }
 
-void AllReducer::SendFarewell(PeerId peer) {
+void AllReducer::SendFin(PeerId peer) {
   if (peer == members_[static_cast<size_t>(rank_)]) return;
-  // A farewell names the first operation that this member has no part in.
+  // A FIN names the first operation that this member has no part in.
   const uint64_t upcoming = current_ ? operation_ + 1 : operation_;
-  const CollectiveHead head{.operation = upcoming, .step = kFarewell};
+  const CollectiveHead head{.operation = upcoming, .step = kFin};
   transport_->Send(
       peer, Channel::kCollective,
       Frame{Payload::FromVector(EncodeCollectiveHead(head)), Payload()});
 }
 
-std::vector<PeerId> AllReducer::Remaining() const {
+std::vector<PeerId> AllReducer::NotEnded() const {
   std::vector<PeerId> remaining;
   for (size_t rank = 0; rank < members_.size(); ++rank) {
     const bool self = rank == static_cast<size_t>(rank_);
-    if (self || parted_.contains(members_[rank])) continue;
+    if (self || ended_.contains(members_[rank])) continue;
     remaining.push_back(members_[rank]);
   }
   return remaining;
@@ -297,9 +297,9 @@ absl::Status AllReducer::OnFrame(PeerId peer, const Frame& frame) {
     return absl::DataLossError(absl::StrCat(
         "peer ", peer.value, " sums by NCCL, and this peer does not"));
   }
-  if (head.step == kFarewell) {
-    parted_.insert(peer);
-    // A farewell is repeated on every connection; the smallest number of all
+  if (head.step == kFin) {
+    ended_.insert(peer);
+    // A FIN is repeated on every connection; the smallest number of all
     // members holds.
     ended_at_ = std::min(ended_at_, head.operation);
     return absl::OkStatus();
@@ -332,7 +332,7 @@ void AllReducer::OnUp(PeerId peer) {
   resend(current_, operation_);
   resend(next_, operation_ + 1);  // has sent nothing before the first
   if (fabric_ != nullptr) fabric_->OnUp(peer);
-  if (parts_) SendFarewell(peer);
+  if (announced_end_) SendFin(peer);
 }
 
 }  // namespace gossamer

@@ -78,7 +78,7 @@ class AllReducer {
   void Restart();
   // The mean of an operation that is done; valid until the next Begin.
   DeviceSpan<const float> Mean();
-  // A member has parted before this operation: it will not be done.
+  // A member has announced its end before this operation: it will not be done.
   bool Abandoned(uint64_t operation) const { return operation >= ended_at_; }
   // After Mean: sends the next operation's leader message, if this peer leads
   // it and can say it already.
@@ -92,11 +92,12 @@ class AllReducer {
   // The operation is done and took so long here.
   void Finish(double seconds);
 
-  // The last operation is done here: all members learn it, on every new
-  // connection again.  Members that have not said so of theirs may still need
-  // what this one has sent.
-  void Part();
-  std::vector<PeerId> Remaining() const;
+  // The last operation is done here: tells all members, on every new connection
+  // again.
+  void AnnounceEnd();
+  // Members that have not announced their end: they may still need what this
+  // one has sent.
+  std::vector<PeerId> NotEnded() const;
 
   // The schedule of all operations from some one on; empty until it is known.
   const std::string& chosen() const { return chosen_; }
@@ -120,7 +121,7 @@ class AllReducer {
   void Send();
   void Choose();
   void SendTo(int rank, uint64_t operation, const AllReduce::Message& m);
-  void SendFarewell(PeerId peer);
+  void SendFin(PeerId peer);
   void SendOutgoing(AllReduce& op, uint64_t operation);
 
   Transport* const transport_;
@@ -150,8 +151,8 @@ class AllReducer {
   DeviceVector<float> mean_;          // of a device
   bool contributed_ = false;
   Payload leader_message_;  // of this peer, to be sent
-  bool parts_ = false;
-  std::set<PeerId> parted_;
+  bool announced_end_ = false;
+  std::set<PeerId> ended_;            // members that have announced their end
   uint64_t ended_at_ = ~uint64_t{0};  // the first that a member has no part in
   // The last operation whose leader message was sent before its Begin.
   uint64_t sent_ahead_ = ~uint64_t{0};

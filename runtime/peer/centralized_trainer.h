@@ -59,9 +59,9 @@ class CentralizedTrainer final : public Trainer {
   bool Abandoned() const override {
     return all_reducer_.Abandoned(Operation());
   }
-  void Part() override { all_reducer_.Part(); }
-  std::vector<PeerId> Remaining() const override {
-    return all_reducer_.Remaining();
+  void AnnounceEnd() override { all_reducer_.AnnounceEnd(); }
+  std::vector<PeerId> NotEnded() const override {
+    return all_reducer_.NotEnded();
   }
   absl::Duration DrainLimit() const override;
   bool AtBoundary() const override;
