@@ -44,12 +44,12 @@ absl::Status AllReducer::SetMembers(const std::string& name, int rank,
   // leaves those under way as they are.
   if (!next_) {
     first_ = operation_ = first;
-    if (fabric_ != nullptr && compressor_->sums() &&
+    if (nccl_sum_ != nullptr && compressor_->sums() &&
         !compressor_->remembers()) {
-      fabric_->SetView(view, first);
+      nccl_sum_->SetView(view, first);
     }
     // NCCL leaves no times to choose by: if it fails, one schedule goes on.
-    if (name_ == kAuto && !ByFabric(first)) {
+    if (name_ == kAuto && !ByNccl(first)) {
       seconds_.assign(AllReduce::Names().size(), 0);
     } else {
       chosen_ = first_name;
@@ -87,21 +87,21 @@ ReduceContext AllReducer::ContextOf(uint64_t operation) const {
   return {operation, rank_, static_cast<int>(members_.size())};
 }
 
-bool AllReducer::ByFabric(uint64_t operation) const {
-  return fabric_ != nullptr && operation < fabric_end_ &&
-         fabric_->Possible(operation);
+bool AllReducer::ByNccl(uint64_t operation) const {
+  return nccl_sum_ != nullptr && operation < nccl_end_ &&
+         nccl_sum_->Possible(operation);
 }
 
 // This runs on the compute engine.  Frames that come meanwhile change only
 // operations: the current one is done, and the next one keeps what it gets
 // until Start().
 bool AllReducer::Begin(uint64_t operation, DeviceSpan<const float> gradient,
-                       bool by_fabric) {
+                       bool by_nccl) {
   gradient_ = gradient;
   begun_ = operation;
-  begun_by_fabric_ = by_fabric;
-  if (by_fabric) {
-    fabric_->Contribute(gradient, compressor_->Form(operation, 1).floats);
+  begun_by_nccl_ = by_nccl;
+  if (by_nccl) {
+    nccl_sum_->Contribute(gradient, compressor_->Form(operation, 1).floats);
     return true;
   }
   return Encode();
@@ -142,21 +142,21 @@ void AllReducer::Start(uint64_t operation) {
   previous_ = std::move(current_);
   current_ = std::move(next_);
   next_ = Make(operation_ + 1);
-  by_fabric_ = begun_by_fabric_;
-  if (by_fabric_) {
-    fabric_->Start(operation_);
+  by_nccl_ = begun_by_nccl_;
+  if (by_nccl_) {
+    nccl_sum_->Start(operation_);
   } else {
     Send();
   }
 }
 
 void AllReducer::Restart() {
-  by_fabric_ = false;
+  by_nccl_ = false;
   Send();
 }
 
 void AllReducer::Send() {
-  if (fabric_ != nullptr) fabric_->TakeQueue();
+  if (nccl_sum_ != nullptr) nccl_sum_->TakeQueue();
   // The message is empty if SendNextLeaderMessage() has sent it already.
   if (!leader_message_.empty()) {
     current_->SetLeaderMessage(std::exchange(leader_message_, Payload()));
@@ -167,7 +167,7 @@ void AllReducer::Send() {
 
 // A contribution may go once the leader's message is here, if there is one.
 void AllReducer::Contribute() {
-  if (by_fabric_ || !current_->can_start() || current_->started()) return;
+  if (by_nccl_ || !current_->can_start() || current_->started()) return;
   if (!contributed_) {
     payload_ = compressor_->Contribute(
         current_->leader_message(),
@@ -178,7 +178,7 @@ void AllReducer::Contribute() {
 }
 
 DeviceSpan<const float> AllReducer::Mean() {
-  if (by_fabric_) return fabric_->Mean();
+  if (by_nccl_) return nccl_sum_->Mean();
   const auto mean = compressor_->Finish(
       std::span(vector_).first(vector_.size() - seconds_.size()));
   // This is still the compute engine; the loop sends the message.
@@ -198,7 +198,7 @@ void AllReducer::SendNextLeaderMessage() {
 }
 
 std::string AllReducer::Awaited() const {
-  if (by_fabric_) return fabric_->Awaited();
+  if (by_nccl_) return nccl_sum_->Awaited();
   const auto awaited = current_ ? current_->awaited() : std::nullopt;
   if (!awaited) return "nobody";
   return absl::StrCat("peer ",
@@ -206,7 +206,7 @@ std::string AllReducer::Awaited() const {
 }
 
 void AllReducer::Finish(double seconds) {
-  if (fabric_ != nullptr) fabric_->LendQueue();
+  if (nccl_sum_ != nullptr) nccl_sum_->LendQueue();
   if (seconds_.empty() || operation_ >= first_ + trial_operations()) return;
   // The last operation's own time cannot travel any more: it only carries the
   // times of those before.
@@ -256,7 +256,7 @@ void AllReducer::SendOutgoing(AllReduce& op, uint64_t operation) {
 
 void AllReducer::AnnounceEnd() {
   announced_end_ = true;
-  if (fabric_ != nullptr) fabric_->TakeQueue();
+  if (nccl_sum_ != nullptr) nccl_sum_->TakeQueue();
   for (const PeerId peer : members_) SendFin(peer);
   transport_->Flush();
 }
@@ -290,9 +290,9 @@ absl::Status AllReducer::OnFrame(PeerId peer, const Frame& frame) {
   GOSSAMER_ASSIGN_OR_RETURN(
       const CollectiveHead head,
       DecodeCollectiveHead(frame.head.bytes(), frame.body.size()));
-  if (OfFabric(head.step)) {
-    if (fabric_ != nullptr) {
-      return fabric_->OnFrame(peer, head.operation, head.step, frame.body);
+  if (OfNccl(head.step)) {
+    if (nccl_sum_ != nullptr) {
+      return nccl_sum_->OnFrame(peer, head.operation, head.step, frame.body);
     }
     return absl::DataLossError(absl::StrCat(
         "peer ", peer.value, " sums by NCCL, and this peer does not"));
@@ -331,7 +331,7 @@ void AllReducer::OnUp(PeerId peer) {
   resend(previous_, operation_ - 1);
   resend(current_, operation_);
   resend(next_, operation_ + 1);  // has sent nothing before the first
-  if (fabric_ != nullptr) fabric_->OnUp(peer);
+  if (nccl_sum_ != nullptr) nccl_sum_->OnUp(peer);
   if (announced_end_) SendFin(peer);
 }
 

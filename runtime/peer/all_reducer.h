@@ -32,9 +32,10 @@ namespace gossamer {
 
 class AllReducer {
  public:
-  // All outlive it; `fabric` may be null.  Gradients lie on the queue's device.
-  AllReducer(Transport* transport, NcclSum* fabric, const DeviceQueue& queue)
-      : transport_(transport), fabric_(fabric), queue_(queue) {}
+  // All outlive it; `nccl_sum` may be null.  Gradients lie on the queue's
+  // device.
+  AllReducer(Transport* transport, NcclSum* nccl_sum, const DeviceQueue& queue)
+      : transport_(transport), nccl_sum_(nccl_sum), queue_(queue) {}
 
   // Instead of a schedule's name: the first operations try each of them, and
   // all members go on with the one that took the least time on average.
@@ -45,7 +46,7 @@ class AllReducer {
   // others take: at a replay.
   void Prefer(size_t index) { preferred_ = index; }
   // NCCL sums no operation from this one on: the same.
-  void EndFabric(uint64_t operation) { fabric_end_ = operation; }
+  void EndNccl(uint64_t operation) { nccl_end_ = operation; }
 
   // The members of the view, this one at `rank`; `first` is the first
   // operation.  `compressor` outlives it; alone a peer compresses nothing.
@@ -61,19 +62,19 @@ class AllReducer {
   // for the device.
   //
   // NCCL may sum this operation.
-  bool ByFabric(uint64_t operation) const;
+  bool ByNccl(uint64_t operation) const;
   // This peer's gradient, as it is until Mean; empty: it contributes nothing.
-  // The same if the compressor does not take it: false.  `by_fabric` is what
-  // ByFabric() has said.
+  // The same if the compressor does not take it: false.  `by_nccl` is what
+  // ByNccl() has said.
   bool Begin(uint64_t operation, DeviceSpan<const float> gradient,
-             bool by_fabric);
+             bool by_nccl);
   void Start(uint64_t operation);
   bool done() const {
-    return by_fabric_ ? fabric_->done() : current_ && current_->done();
+    return by_nccl_ ? nccl_sum_->done() : current_ && current_->done();
   }
   // The operation that is under way was NCCL's, and no member has its mean:
   // Encode, and then Restart, which sends.
-  bool forsaken() const { return by_fabric_ && !ByFabric(operation_); }
+  bool nccl_failed() const { return by_nccl_ && !ByNccl(operation_); }
   bool Encode();
   void Restart();
   // The mean of an operation that is done; valid until the next Begin.
@@ -125,7 +126,7 @@ class AllReducer {
   void SendOutgoing(AllReduce& op, uint64_t operation);
 
   Transport* const transport_;
-  NcclSum* const fabric_;
+  NcclSum* const nccl_sum_;
   const DeviceQueue queue_;
   std::string name_;
   int rank_ = 0;
@@ -139,11 +140,11 @@ class AllReducer {
   // AllReduce::Names(); every operation of the trial carries them.
   std::vector<float> seconds_;
   std::map<std::string, double> tried_;
-  uint64_t fabric_end_ = ~uint64_t{0};
-  bool by_fabric_ = false;  // the operation under way
+  uint64_t nccl_end_ = ~uint64_t{0};
+  bool by_nccl_ = false;  // the operation under way
   // What Begin has been given.
   uint64_t begun_ = 0;
-  bool begun_by_fabric_ = false;
+  bool begun_by_nccl_ = false;
   DeviceSpan<const float> gradient_;
   std::vector<float> host_gradient_;  // of a device
   std::vector<float> vector_;         // what is contributed, then seconds_
