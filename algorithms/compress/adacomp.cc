@@ -45,8 +45,8 @@ class AdaComp final : public GradientCompressor {
     return largest;
   }
 
-  bool sums() const override { return false; }
-  bool remembers() const override { return true; }
+  bool summable() const override { return false; }
+  bool has_residual() const override { return true; }
   AllReduceForm Form(uint64_t, int) const override {
     return {.floats = residue_.size(), .payloads = format_};
   }

@@ -50,18 +50,19 @@ class GradientCompressor {
 
   virtual ~GradientCompressor() = default;
 
-  // False: every rank's payload goes to all others, which needs all-gather.
-  virtual bool sums() const = 0;
-  // It keeps what it does not send: every step must have the gradient of every
-  // parameter.
-  virtual bool remembers() const = 0;
+  // What ranks contribute may be summed on the way.  False: every rank's
+  // payload goes to all others, which needs all-gather.
+  virtual bool summable() const = 0;
+  // It keeps what it does not send (error feedback): every step must have the
+  // gradient of every parameter.
+  virtual bool has_residual() const = 0;
   // It goes astray unless the first steps have whole gradients, and they have
   // not.
-  virtual bool needs_start() const { return false; }
+  virtual bool needs_warmup() const { return false; }
   // False if a value is not finite or beyond ±kMaxMagnitude: what is left of it
-  // in a memory would spoil the steps after.  Floats that travel as they are
+  // in a residual would spoil the steps after.  Floats that travel as they are
   // may be anything; their mean shows it.
-  virtual bool Takes(std::span<const float> gradient) const;
+  virtual bool Accepts(std::span<const float> gradient) const;
   // The form of a step's all-reduce, the same at all ranks; known before the
   // step before has ended.  May be called, and what it returns used, while the
   // others below run.
@@ -69,9 +70,9 @@ class GradientCompressor {
 
   // One step, in this order.
   //
-  // This rank's gradient: all floats of the layout, which the method takes, and
-  // as they are until Finish; or none: the rank contributes zeros and remembers
-  // what it did.
+  // This rank's gradient: all floats of the layout, which the method accepts,
+  // and as they are until Finish; or none: the rank contributes zeros, and its
+  // residual stays as it was.
   virtual void Begin(const ReduceContext& context,
                      std::span<const float> gradient) = 0;
   // The message of this rank, which leads the step: what it has chosen for all.

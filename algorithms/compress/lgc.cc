@@ -62,11 +62,11 @@ class LearnedGradients final : public GradientCompressor {
     return absl::OkStatus();
   }
 
-  bool sums() const override { return novel_ == nullptr; }
-  bool remembers() const override { return true; }
+  bool summable() const override { return novel_ == nullptr; }
+  bool has_residual() const override { return true; }
   // With a server, ranks hear of each other's gradients only once in a cycle of
   // leaders: too late while gradients change fastest.
-  bool needs_start() const override { return novel_ != nullptr; }
+  bool needs_warmup() const override { return novel_ != nullptr; }
 
   AllReduceForm Form(uint64_t step, int size) const override {
     const LearningPhase phase = PhaseOf(step, size);
@@ -127,7 +127,7 @@ class LearnedGradients final : public GradientCompressor {
 
   std::span<const float> Finish(std::span<const float> mean) override {
     const LearningPhase phase = this->phase();
-    if (!gradient_.empty()) Remember();
+    if (!gradient_.empty()) UpdateResidual();
     gradient_ = {};
     size_t small_at = kShare + places_.size();
     if (phase == LearningPhase::kLearning) {
@@ -308,7 +308,7 @@ class LearnedGradients final : public GradientCompressor {
     }
   }
 
-  void Remember() {
+  void UpdateResidual() {
     for (const Extent& e : leader_choice_->choice().large()) {
       kernels_.axpy(1, gradient_.subspan(e.offset, e.size),
                     std::span(residual_).subspan(e.offset, e.size));

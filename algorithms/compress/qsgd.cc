@@ -56,9 +56,9 @@ class QuantizedGradients final : public GradientCompressor {
         coder_(std::move(coder)),
         format_(std::make_shared<const QsgdPayloads>(coder_)) {}
 
-  bool sums() const override { return false; }
+  bool summable() const override { return false; }
 
-  bool remembers() const override { return false; }
+  bool has_residual() const override { return false; }
   AllReduceForm Form(uint64_t, int) const override {
     return {.floats = n_, .payloads = format_};
   }

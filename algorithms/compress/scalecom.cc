@@ -20,7 +20,7 @@ class ScaleCom final : public SparseGradients {
         ahead_(options.ahead),
         mean_(layout.size()) {}
 
-  bool sums() const override { return true; }
+  bool summable() const override { return true; }
 
   AllReduceForm Form(uint64_t step, int size) const override {
     AllReduceForm form{.floats = contributed()};
@@ -52,7 +52,7 @@ class ScaleCom final : public SparseGradients {
 
   std::span<const float> Finish(std::span<const float> mean) override {
     if (!gradient_.empty()) {
-      for (const auto& block : choice_->blocks()) Remember(block);
+      for (const auto& block : choice_->blocks()) UpdateResidual(block);
       gradient_ = {};
     }
     for (size_t i = 0; i < places_.size(); ++i) mean_[places_[i]] = mean[i];

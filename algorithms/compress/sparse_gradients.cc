@@ -36,7 +36,7 @@ void SparseGradients::GatherSmall(std::span<float> out) const {
   }
 }
 
-void SparseGradients::Remember(const ChunkChoice::Block& block) {
+void SparseGradients::UpdateResidual(const ChunkChoice::Block& block) {
   const auto& [offset, size] = block.extent;
   kernels_.axpy(beta_, gradient_.subspan(offset, size),
                 std::span(residual_).subspan(offset, size));

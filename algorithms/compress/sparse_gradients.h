@@ -43,7 +43,7 @@ class SparseGradients : public GradientCompressor {
         places_(choice_->chosen()),
         kept_(choice_->chosen()) {}
 
-  bool remembers() const override { return true; }
+  bool has_residual() const override { return true; }
 
   void Begin(const ReduceContext&, std::span<const float> gradient) override {
     gradient_ = gradient;
@@ -64,7 +64,7 @@ class SparseGradients : public GradientCompressor {
   void GatherSmall(std::span<float> out) const;
 
   // m ← (1 − β)m + β(p − q), where p − q is p but at places_, where it is 0.
-  void Remember(const ChunkChoice::Block& block);
+  void UpdateResidual(const ChunkChoice::Block& block);
 
   const std::shared_ptr<const ChunkChoice> choice_;
   const Kernels& kernels_;

@@ -69,7 +69,7 @@ class TopK final : public SparseGradients {
       : SparseGradients(options, layout, kernels),
         format_(std::make_shared<const TopKPayloads>(choice_, kernels)) {}
 
-  bool sums() const override { return false; }
+  bool summable() const override { return false; }
 
   AllReduceForm Form(uint64_t, int) const override {
     return {.floats = residual_.size(), .payloads = format_};
@@ -83,7 +83,7 @@ class TopK final : public SparseGradients {
       choice_->ChooseIn(block, kernels_, residual_, gradient_, places_);
       if (gradient_.empty()) continue;
       Gather(block, values);
-      Remember(block);
+      UpdateResidual(block);
     }
     gradient_ = {};
     std::vector<std::byte> payload(format_->size());

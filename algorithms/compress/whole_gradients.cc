@@ -10,9 +10,9 @@ class WholeGradients final : public GradientCompressor {
  public:
   explicit WholeGradients(size_t n) : n_(n) {}
 
-  bool sums() const override { return true; }
-  bool remembers() const override { return false; }
-  bool Takes(std::span<const float>) const override { return true; }
+  bool summable() const override { return true; }
+  bool has_residual() const override { return false; }
+  bool Accepts(std::span<const float>) const override { return true; }
   AllReduceForm Form(uint64_t, int) const override { return {.floats = n_}; }
   void Begin(const ReduceContext&, std::span<const float> gradient) override {
     gradient_ = gradient;
@@ -43,15 +43,15 @@ class WholeAtFirst final : public GradientCompressor {
 
   // The answers are those of the method, also in the first steps: the
   // all-reduce schedule is chosen once for all steps.
-  bool sums() const override { return method_->sums(); }
-  bool remembers() const override { return method_->remembers(); }
+  bool summable() const override { return method_->summable(); }
+  bool has_residual() const override { return method_->has_residual(); }
   // A layout with nothing to leave out is whole in every step.  A check of a
   // name has such a layout, an empty one, and asks for all layouts.
-  bool needs_start() const override {
-    return steps_ == kAlwaysWhole && method_->needs_start();
+  bool needs_warmup() const override {
+    return steps_ == kAlwaysWhole && method_->needs_warmup();
   }
-  bool Takes(std::span<const float> gradient) const override {
-    return method_->Takes(gradient);
+  bool Accepts(std::span<const float> gradient) const override {
+    return method_->Accepts(gradient);
   }
   AllReduceForm Form(uint64_t step, int size) const override {
     return step < steps_ ? whole_.Form(step, size) : method_->Form(step, size);

@@ -30,7 +30,7 @@ absl::Status AllReducer::SetMembers(const std::string& name, int rank,
       AllReduce::Create(first_name, rank, size, compressor->Form(first, size))
           .status());
   // Its first operations may be of floats, which any schedule carries.
-  if (!compressor->sums() && first_name != kOfPayloads) {
+  if (!compressor->summable() && first_name != kOfPayloads) {
     return absl::InvalidArgumentError(
         absl::StrCat("all-reduce \"", name, "\" sends sums on; payloads need ",
                      std::string(kOfPayloads)));
@@ -44,8 +44,8 @@ absl::Status AllReducer::SetMembers(const std::string& name, int rank,
   // leaves those under way as they are.
   if (!next_) {
     first_ = operation_ = first;
-    if (nccl_sum_ != nullptr && compressor_->sums() &&
-        !compressor_->remembers()) {
+    if (nccl_sum_ != nullptr && compressor_->summable() &&
+        !compressor_->has_residual()) {
       nccl_sum_->SetView(view, first);
     }
     // NCCL leaves no times to choose by: if it fails, one schedule goes on.
@@ -120,9 +120,9 @@ bool AllReducer::Encode() {
     host_gradient_ = queue_.ToHost(gradient_);
     gradient = host_gradient_;
   }
-  const bool takes = compressor_->Takes(gradient);
+  const bool accepts = compressor_->Accepts(gradient);
   compressor_->Begin(ContextOf(begun_),
-                     takes ? gradient : std::span<const float>());
+                     accepts ? gradient : std::span<const float>());
   // With a leader the contribution depends on its message, which may not be
   // here.
   contributed_ = form.leader < 0;
@@ -132,7 +132,7 @@ bool AllReducer::Encode() {
   if (form.leader == rank_ && sent_ahead_ != begun_) {
     leader_message_ = compressor_->MakeLeaderMessage();
   }
-  return takes;
+  return accepts;
 }
 
 void AllReducer::Start(uint64_t operation) {

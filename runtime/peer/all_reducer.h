@@ -64,7 +64,7 @@ class AllReducer {
   // NCCL may sum this operation.
   bool ByNccl(uint64_t operation) const;
   // This peer's gradient, as it is until Mean; empty: it contributes nothing.
-  // The same if the compressor does not take it: false.  `by_nccl` is what
+  // The same if the compressor does not accept it: false.  `by_nccl` is what
   // ByNccl() has said.
   bool Begin(uint64_t operation, DeviceSpan<const float> gradient,
              bool by_nccl);
@@ -88,7 +88,7 @@ class AllReducer {
   std::string Awaited() const;
   // An operation that will not be done has changed what the compressor keeps.
   bool spoilt() const {
-    return current_ && !done() && compressor_->remembers();
+    return current_ && !done() && compressor_->has_residual();
   }
   // The operation is done and took so long here.
   void Finish(double seconds);

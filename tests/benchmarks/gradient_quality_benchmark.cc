@@ -164,7 +164,7 @@ class Ranks {
       for (const Segment& s : part.segments) {
         n += static_cast<double>(s.extent.size);
       }
-      const double copies = part.fleet->rank(0).sums() ? 2.0 / size_ : 1.0;
+      const double copies = part.fleet->rank(0).summable() ? 2.0 / size_ : 1.0;
       floats.push_back(sizeof(float) * n * copies * (size_ - 1));
     }
     return floats;

@@ -69,7 +69,7 @@ class Rank {
     form_.payloads->Add(accepted->bytes(), vector_);
   }
   void Finish() { sink_ = compressor_->Finish(vector_)[0]; }
-  bool remembers() const { return compressor_->remembers(); }
+  bool has_residual() const { return compressor_->has_residual(); }
   bool adds() const { return form_.payloads != nullptr; }
   // Returns the bytes of a step's leader message, and of the payload or the
   // summed floats.
@@ -124,7 +124,7 @@ void Run(const Options& options) {
       const double added = CpuSeconds([&] { rank.Decode(); });
       seconds += CpuSeconds([&] { rank.Finish(); });
       if (r < 0) continue;
-      const double streams = rank.remembers() ? 12 : 4;
+      const double streams = rank.has_residual() ? 12 : 4;
       encode.push_back(streams * static_cast<double>(n) / seconds / copied);
       add.push_back(4.0 * static_cast<double>(n) / added / copied);
     }

@@ -73,9 +73,9 @@ class GradientFleet {
       MustHold(made.ok(), "the method can be made", r);
       ranks_.push_back(*std::move(made));
     }
-    schedule_ = !schedule.empty()   ? schedule
-                : ranks_[0]->sums() ? "mesh"
-                                    : "all-gather";
+    schedule_ = !schedule.empty()       ? schedule
+                : ranks_[0]->summable() ? "mesh"
+                                        : "all-gather";
   }
 
   // Runs one step; a gradient may be empty.  Returns the mean, which must have

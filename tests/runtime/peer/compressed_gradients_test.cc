@@ -31,8 +31,9 @@ SimFleetOptions CompressedFleet(const std::string& method, uint64_t rounds) {
   SimFleetOptions o = QuadraticFleet(kPeers, rounds);
   o.game = LargeGame;
   o.peer.averaging = Averaging::kGradients;
-  o.peer.all_reduce =
-      (*GradientCompressor::Create(method, {}))->sums() ? "mesh" : "all-gather";
+  o.peer.all_reduce = (*GradientCompressor::Create(method, {}))->summable()
+                          ? "mesh"
+                          : "all-gather";
   o.peer.overlap_steps = 0;
   o.schedule.graph = "complete";
   o.gradient_codec = method;
