@@ -36,7 +36,7 @@ struct ReduceContext {
 class GradientCompressor {
  public:
   // A name of Names(), and its options: "scalecom:rate=100,beta=0.1".  All but
-  // the exact one have `full`, the first steps, which have whole gradients.
+  // the dense one have `full`, the number of first steps with dense gradients.
   // kInvalidArgument names the known ones and what they may be.  An empty
   // layout is enough to ask whether a name is right.  Methods that learn an
   // autoencoder get it from `coders`.
@@ -45,18 +45,18 @@ class GradientCompressor {
       const Kernels& kernels = HostKernels(),
       const ValueCoderMaker& coders = nullptr);
   static std::vector<std::string_view> Names();
-  // The one that sends all floats as they are.
-  static constexpr std::string_view kExact = "dense-f32";
+  // The one that sends all floats as they are: dense gradients.
+  static constexpr std::string_view kDense = "dense-f32";
 
   virtual ~GradientCompressor() = default;
 
-  // What ranks contribute may be summed on the way.  False: every rank's
+  // Contributions may be summed on the way.  False: every rank's
   // payload goes to all others, which needs all-gather.
   virtual bool summable() const = 0;
   // It keeps what it does not send (error feedback): every step must have the
   // gradient of every parameter.
   virtual bool has_residual() const = 0;
-  // It goes astray unless the first steps have whole gradients, and they have
+  // It goes astray unless the first steps have dense gradients, and they have
   // not.
   virtual bool needs_warmup() const { return false; }
   // False if a value is not finite or beyond ±kMaxMagnitude: what is left of it

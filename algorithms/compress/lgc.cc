@@ -7,10 +7,10 @@
 
 #include "algorithms/base/status_macros.h"
 #include "algorithms/compress/compressor.h"
+#include "algorithms/compress/dense_gradients.h"
 #include "algorithms/compress/leader_choice.h"
 #include "algorithms/compress/learning_phases.h"
 #include "algorithms/compress/novel_values.h"
-#include "algorithms/compress/whole_gradients.h"
 #include "algorithms/optim/optimizer.h"
 
 namespace gossamer {
@@ -388,8 +388,8 @@ absl::StatusOr<std::unique_ptr<GradientCompressor>> MakeLgc(
   GOSSAMER_RETURN_IF_ERROR(
       CheckPartFits("lgc", "rate", o.rate, LargestChosenFrom(layout, o.flat)));
   auto made = std::make_unique<LearnedGradients>(o, layout, kernels);
-  if (made->values() == 0) {  // all travels whole, for ever
-    return BeginWhole(kAlwaysWhole, layout.size(), std::move(made));
+  if (made->values() == 0) {  // always dense
+    return WithDenseWarmup(kAlwaysDense, layout.size(), std::move(made));
   }
   if (!coders) {
     return absl::FailedPreconditionError(
@@ -414,7 +414,7 @@ GOSSAMER_COMPRESSOR(lgc) = {
              .source = "Abrahamyan et al., IEEE TNNLS 2021",
              .page = "lgc"},
     .gradients = Make,
-    .whole_steps = 200,
+    .warmup_steps = 200,
     .on_device = OnDevice};
 
 }  // namespace gossamer

@@ -11,8 +11,8 @@
 #include "absl/strings/str_split.h"
 #include "algorithms/base/spelling.h"
 #include "algorithms/base/status_macros.h"
+#include "algorithms/compress/dense_gradients.h"
 #include "algorithms/compress/player_codecs.h"
-#include "algorithms/compress/whole_gradients.h"
 
 namespace gossamer {
 namespace compressors {
@@ -149,10 +149,10 @@ absl::StatusOr<std::unique_ptr<GradientCompressor>> GradientCompressor::Create(
     return Unknown("gradient method", text.name, &Compressor::gradients);
   }
   GOSSAMER_RETURN_IF_ERROR(CheckNoOldOption(text));
-  if (compressor->whole_steps < 0) {
+  if (compressor->warmup_steps < 0) {
     return compressor->gradients(text, layout, kernels, coders);
   }
-  auto full = static_cast<uint64_t>(compressor->whole_steps);
+  auto full = static_cast<uint64_t>(compressor->warmup_steps);
   const Option option = WholeOption("full", &full, 0, 1'000'000'000);
   GOSSAMER_ASSIGN_OR_RETURN(const std::string others, TakeOption(text, option));
   text.options = others;
@@ -160,7 +160,7 @@ absl::StatusOr<std::unique_ptr<GradientCompressor>> GradientCompressor::Create(
   GOSSAMER_ASSIGN_OR_RETURN(
       auto made, compressor->gradients(text, layout, kernels, coders));
   if (full == 0) return made;
-  return BeginWhole(full, layout.size(), std::move(made));
+  return WithDenseWarmup(full, layout.size(), std::move(made));
 }
 
 std::vector<std::string_view> GradientCompressor::Names() {

@@ -170,7 +170,7 @@ class Composition {
 
   // Of methods that send none.
   void RefuseGradients() {
-    if (mixing_.gradient_codec() == GradientCompressor::kExact) return;
+    if (mixing_.gradient_codec() == GradientCompressor::kDense) return;
     Refuse("mixing.gradient_codec", "is \"", mixing_.gradient_codec(),
            "\", but ", name_, " sends no gradients: leave it out",
            method_.centralized() ? "" : ", or choose mixing.codec");
@@ -196,7 +196,7 @@ class Composition {
       Refuse(
           "mixing.gradient_codec", "is \"", mixing_.gradient_codec(),
           "\", whose ranks hear of each other's gradients once in a cycle of "
-          "leaders: too late while they change fastest; begin with whole "
+          "leaders: too late while they change fastest; begin with dense "
           "gradients, full=200");
     }
   }

@@ -13,14 +13,14 @@ absl::Status AllReducer::SetMembers(const std::string& name, int rank,
                                     const View& view, uint64_t first,
                                     const ParameterLayout& layout,
                                     GradientCompressor* compressor) {
-  if (exact_ == nullptr) {
+  if (dense_ == nullptr) {
     GOSSAMER_ASSIGN_OR_RETURN(
-        exact_, GradientCompressor::Create(GradientCompressor::kExact, layout));
+        dense_, GradientCompressor::Create(GradientCompressor::kDense, layout));
   }
   // Alone a peer sends nothing: what a compressor left out would only come
   // late.
   if (compressor == nullptr || view.members.size() == 1) {
-    compressor = exact_.get();
+    compressor = dense_.get();
   }
   const std::string first_name =
       name == kAuto ? std::string(AllReduce::Names().front()) : name;

@@ -1,6 +1,6 @@
 // The mean gradients of one peer, one after the other, over its transport: what
 // the compressor makes of its own, carried by an all-reduce; of the known
-// schedules the one that is fastest here, if it may choose.  Whole gradients of
+// schedules the one that is fastest here, if it may choose.  Dense gradients of
 // GPUs that NCCL can join are NCCL's to sum, until it fails.
 //
 // Keeps what was sent until nobody can need it and sends it again on a new
@@ -131,7 +131,7 @@ class AllReducer {
   std::string name_;
   int rank_ = 0;
   std::vector<PeerId> members_;
-  std::unique_ptr<GradientCompressor> exact_;
+  std::unique_ptr<GradientCompressor> dense_;
   GradientCompressor* compressor_ = nullptr;
   uint64_t first_ = 0;
   std::string chosen_;

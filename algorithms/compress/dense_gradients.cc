@@ -1,4 +1,4 @@
-#include "algorithms/compress/whole_gradients.h"
+#include "algorithms/compress/dense_gradients.h"
 
 #include <algorithm>
 #include <utility>
@@ -6,9 +6,9 @@
 namespace gossamer {
 namespace {
 
-class WholeGradients final : public GradientCompressor {
+class DenseGradients final : public GradientCompressor {
  public:
-  explicit WholeGradients(size_t n) : n_(n) {}
+  explicit DenseGradients(size_t n) : n_(n) {}
 
   bool summable() const override { return true; }
   bool has_residual() const override { return false; }
@@ -35,31 +35,31 @@ class WholeGradients final : public GradientCompressor {
   std::span<const float> gradient_;
 };
 
-class WholeAtFirst final : public GradientCompressor {
+class DenseWarmup final : public GradientCompressor {
  public:
-  WholeAtFirst(uint64_t steps, size_t n,
-               std::unique_ptr<GradientCompressor> method)
-      : steps_(steps), whole_(n), method_(std::move(method)) {}
+  DenseWarmup(uint64_t steps, size_t n,
+              std::unique_ptr<GradientCompressor> method)
+      : steps_(steps), dense_(n), method_(std::move(method)) {}
 
   // The answers are those of the method, also in the first steps: the
   // all-reduce schedule is chosen once for all steps.
   bool summable() const override { return method_->summable(); }
   bool has_residual() const override { return method_->has_residual(); }
-  // A layout with nothing to leave out is whole in every step.  A check of a
+  // A layout with nothing to leave out is dense in every step.  A check of a
   // name has such a layout, an empty one, and asks for all layouts.
   bool needs_warmup() const override {
-    return steps_ == kAlwaysWhole && method_->needs_warmup();
+    return steps_ == kAlwaysDense && method_->needs_warmup();
   }
   bool Accepts(std::span<const float> gradient) const override {
     return method_->Accepts(gradient);
   }
   AllReduceForm Form(uint64_t step, int size) const override {
-    return step < steps_ ? whole_.Form(step, size) : method_->Form(step, size);
+    return step < steps_ ? dense_.Form(step, size) : method_->Form(step, size);
   }
 
   void Begin(const ReduceContext& context,
              std::span<const float> gradient) override {
-    current_ = context.step < steps_ ? &whole_ : method_.get();
+    current_ = context.step < steps_ ? &dense_ : method_.get();
     current_->Begin(context, gradient);
   }
   Payload MakeLeaderMessage() override { return current_->MakeLeaderMessage(); }
@@ -79,20 +79,20 @@ class WholeAtFirst final : public GradientCompressor {
 
  private:
   const uint64_t steps_;
-  WholeGradients whole_;
+  DenseGradients dense_;
   const std::unique_ptr<GradientCompressor> method_;
-  GradientCompressor* current_ = &whole_;  // of the step under way
+  GradientCompressor* current_ = &dense_;  // of the step under way
 };
 
 }  // namespace
 
-std::unique_ptr<GradientCompressor> MakeWhole(size_t n) {
-  return std::make_unique<WholeGradients>(n);
+std::unique_ptr<GradientCompressor> MakeDense(size_t n) {
+  return std::make_unique<DenseGradients>(n);
 }
 
-std::unique_ptr<GradientCompressor> BeginWhole(
+std::unique_ptr<GradientCompressor> WithDenseWarmup(
     uint64_t steps, size_t n, std::unique_ptr<GradientCompressor> method) {
-  return std::make_unique<WholeAtFirst>(steps, n, std::move(method));
+  return std::make_unique<DenseWarmup>(steps, n, std::move(method));
 }
 
 }  // namespace gossamer
