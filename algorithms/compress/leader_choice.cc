@@ -41,11 +41,11 @@ void LeaderChoice::FindUnits(std::span<const float> values,
   }
 }
 
-Payload LeaderChoice::Pack(std::span<const uint32_t> places,
+Payload LeaderChoice::Pack(std::span<const uint32_t> indices,
                            std::span<const float> units,
                            std::span<const float> code) const {
   std::vector<std::byte> message(code_at() + code.size_bytes());
-  choice_.Pack(places, std::span(message).first(choice_.bytes()));
+  choice_.Pack(indices, std::span(message).first(choice_.bytes()));
   for (size_t i = 0; i < values(); ++i) {
     if (std::signbit(units[i])) {
       message[signs_at() + i / 8] |= std::byte{1} << i % 8;
@@ -93,9 +93,9 @@ absl::Status LeaderChoice::Check(std::span<const std::byte> message,
 }
 
 void LeaderChoice::Unpack(std::span<const std::byte> message,
-                          std::span<uint32_t> places, std::span<float> units,
+                          std::span<uint32_t> indices, std::span<float> units,
                           std::span<float> code) const {
-  choice_.Unpack(message.first(choice_.bytes()), places);
+  choice_.Unpack(message.first(choice_.bytes()), indices);
   size_t i = 0;
   for (size_t l = 0; l < ends_.size(); ++l) {
     const auto scale = Get<float>(message, scales_at() + l * sizeof(float));

@@ -1,5 +1,5 @@
 // The message of a leader about the values that it chose for all ranks: their
-// places and the units in which they are coded.
+// indices and the units in which they are coded.
 //
 // A value's unit is the leader's sign of it times the leader's mean magnitude
 // of its layer.  In these units the leader's values are all positive and near
@@ -34,12 +34,12 @@ class LeaderChoice {
   // Writes the units of the leader's `values`, all finite.
   void FindUnits(std::span<const float> values, std::span<float> units) const;
 
-  Payload Pack(std::span<const uint32_t> places, std::span<const float> units,
+  Payload Pack(std::span<const uint32_t> indices, std::span<const float> units,
                std::span<const float> code) const;
   // kDataLoss unless Pack can have written this, with a code of so many floats.
   absl::Status Check(std::span<const std::byte> message, size_t code) const;
   // `message` has been checked.
-  void Unpack(std::span<const std::byte> message, std::span<uint32_t> places,
+  void Unpack(std::span<const std::byte> message, std::span<uint32_t> indices,
               std::span<float> units, std::span<float> code) const;
 
  private:

@@ -36,7 +36,7 @@ class LearnedGradients final : public GradientCompressor {
         residual_(layout.size()),
         mean_(layout.size()),
         small_(leader_choice_->choice().small_floats()),
-        places_(leader_choice_->values()),
+        indices_(leader_choice_->values()),
         units_(leader_choice_->values()),
         own_(leader_choice_->values()),
         scaled_(leader_choice_->values()),
@@ -47,7 +47,7 @@ class LearnedGradients final : public GradientCompressor {
     }
   }
 
-  size_t values() const { return places_.size(); }
+  size_t values() const { return indices_.size(); }
   absl::Status UseCoder(std::unique_ptr<ValueCoder> coder) {
     coder_ = std::move(coder);
     const size_t n = coder_->parameters().size();
@@ -78,7 +78,8 @@ class LearnedGradients final : public GradientCompressor {
           return choice->Check(message, code);
         };
     if (phase == LearningPhase::kLearning) {
-      form.floats = kShare + places_.size() + small_.size() + direction_.size();
+      form.floats =
+          kShare + indices_.size() + small_.size() + direction_.size();
     } else if (novel_ == nullptr) {
       form.floats = kShare + code_.size() + small_.size();
     } else {
@@ -93,11 +94,11 @@ class LearnedGradients final : public GradientCompressor {
     context_ = context;
     gradient_ = gradient;
     // All but what was set in the last step is 0 already.
-    for (const uint32_t place : places_) mean_[place] = 0;
+    for (const uint32_t index : indices_) mean_[index] = 0;
   }
 
   Payload MakeLeaderMessage() override {
-    leader_choice_->choice().Choose(kernels_, residual_, gradient_, places_);
+    leader_choice_->choice().Choose(kernels_, residual_, gradient_, indices_);
     TakeOwn();
     leader_choice_->FindUnits(own_, units_);
     const auto code = std::span(code_).first(CodeInMessage(phase()));
@@ -105,12 +106,12 @@ class LearnedGradients final : public GradientCompressor {
       Scale();
       EncodeOwn();
     }
-    return leader_choice_->Pack(places_, units_, code);
+    return leader_choice_->Pack(indices_, units_, code);
   }
 
   Payload Contribute(const Payload& message, std::span<float> vector) override {
     std::ranges::fill(vector, 0.0f);
-    leader_choice_->Unpack(message.bytes(), places_, units_,
+    leader_choice_->Unpack(message.bytes(), indices_, units_,
                            std::span(code_).first(CodeInMessage(phase())));
     if (gradient_.empty()) return Silence();
     TakeOwn();
@@ -129,10 +130,10 @@ class LearnedGradients final : public GradientCompressor {
     const LearningPhase phase = this->phase();
     if (!gradient_.empty()) UpdateResidual();
     gradient_ = {};
-    size_t small_at = kShare + places_.size();
+    size_t small_at = kShare + indices_.size();
     if (phase == LearningPhase::kLearning) {
-      for (size_t i = 0; i < places_.size(); ++i) {
-        mean_[places_[i]] = mean[kShare + i];
+      for (size_t i = 0; i < indices_.size(); ++i) {
+        mean_[indices_[i]] = mean[kShare + i];
       }
       Improve(mean[kEnergy], mean.last(direction_.size()));
     } else if (novel_ == nullptr) {
@@ -142,8 +143,9 @@ class LearnedGradients final : public GradientCompressor {
     } else {
       coder_->Decode(code_, restored_);
       kernels_.scale(mean[kShare], restored_);
-      small_at = NovelValues::kHead + places_.size();
-      kernels_.add(mean.subspan(NovelValues::kHead, places_.size()), restored_);
+      small_at = NovelValues::kHead + indices_.size();
+      kernels_.add(mean.subspan(NovelValues::kHead, indices_.size()),
+                   restored_);
       SetMean();
     }
     for (const Extent& e : leader_choice_->choice().small()) {
@@ -187,16 +189,16 @@ class LearnedGradients final : public GradientCompressor {
            static_cast<uint64_t>(context_.rank);
   }
 
-  // p at the places; without a gradient of the residual alone.
+  // p at the indices; without a gradient of the residual alone.
   void TakeOwn() {
-    for (size_t i = 0; i < places_.size(); ++i) {
-      const float g = gradient_.empty() ? 0.0f : gradient_[places_[i]];
+    for (size_t i = 0; i < indices_.size(); ++i) {
+      const float g = gradient_.empty() ? 0.0f : gradient_[indices_[i]];
       own_[i] =
-          std::clamp(residual_[places_[i]] + g, -kMaxMagnitude, kMaxMagnitude);
+          std::clamp(residual_[indices_[i]] + g, -kMaxMagnitude, kMaxMagnitude);
     }
   }
   void Scale() {
-    for (size_t i = 0; i < places_.size(); ++i) {
+    for (size_t i = 0; i < indices_.size(); ++i) {
       scaled_[i] = std::clamp(own_[i] / units_[i], -kMostUnits, kMostUnits);
     }
   }
@@ -252,8 +254,8 @@ class LearnedGradients final : public GradientCompressor {
   // only the leader's code will travel, so it is what the coder learns.
   void Learn(std::span<float> vector) {
     std::ranges::copy(own_, vector.begin() + kShare);
-    std::ranges::copy(small_, vector.begin() + kShare + places_.size());
-    left_.assign(places_.size(), 0);
+    std::ranges::copy(small_, vector.begin() + kShare + indices_.size());
+    left_.assign(indices_.size(), 0);
     if (novel_ != nullptr && !leads()) return;
     EncodeOwn();
     Fit();
@@ -295,15 +297,15 @@ class LearnedGradients final : public GradientCompressor {
   Payload Silence() const {
     if (novel_ == nullptr || phase() == LearningPhase::kLearning) return {};
     const float head[NovelValues::kHead] = {};
-    std::vector<float> rest(places_.size());
+    std::vector<float> rest(indices_.size());
     const std::vector<float> small(small_.size());
     return novel_->Write(head, rest, small);
   }
 
   // p less what the others get of it.
   void KeepRest() {
-    left_.resize(places_.size());
-    for (size_t i = 0; i < places_.size(); ++i) {
+    left_.resize(indices_.size());
+    for (size_t i = 0; i < indices_.size(); ++i) {
       left_[i] = own_[i] - restored_[i] * units_[i];
     }
   }
@@ -313,8 +315,9 @@ class LearnedGradients final : public GradientCompressor {
       kernels_.axpy(1, gradient_.subspan(e.offset, e.size),
                     std::span(residual_).subspan(e.offset, e.size));
     }
-    for (size_t i = 0; i < places_.size(); ++i)
-      residual_[places_[i]] = left_[i];
+    for (size_t i = 0; i < indices_.size(); ++i) {
+      residual_[indices_[i]] = left_[i];
+    }
   }
 
   // A step of the coder on the mean share of energy that it loses.
@@ -328,8 +331,8 @@ class LearnedGradients final : public GradientCompressor {
   }
 
   void SetMean() {
-    for (size_t i = 0; i < places_.size(); ++i) {
-      mean_[places_[i]] =
+    for (size_t i = 0; i < indices_.size(); ++i) {
+      mean_[indices_[i]] =
           std::clamp(restored_[i] * units_[i], -kMaxMagnitude, kMaxMagnitude);
     }
   }
@@ -348,7 +351,7 @@ class LearnedGradients final : public GradientCompressor {
   // Of this step, by chosen value: where it is, in which unit, p, p in units,
   // what the code says of that, and what is left of p.
   std::vector<float> small_;
-  std::vector<uint32_t> places_;
+  std::vector<uint32_t> indices_;
   std::vector<float> units_, own_, scaled_, restored_, left_;
   std::vector<float> code_;
   std::vector<float> direction_;  // of the coder's step

@@ -1,7 +1,7 @@
 // LGC: of the values that one rank chose for all, what an autoencoder makes of
 // them, which learns from them while they travel as they are.
 //
-//   p = m + g;  v = p on the leader's places, in its units;  z = a·E(v)
+//   p = m + g;  v = p on the leader's indices, in its units;  z = a·E(v)
 //   mean of z by all-reduce;  q = D(mean z) in units;  m ← p − D(z) in units
 //
 // a is the least-squares factor, so that no coder, however stale, adds error:

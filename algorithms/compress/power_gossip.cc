@@ -176,7 +176,7 @@ void PowerGossipCodec::Correct(const Matrix& m, bool by_columns,
   // The next direction, equal at both ends.
   uint32_t largest = 0;
   const Kernels& kernels = queue_.host_kernels();
-  kernels.largest(change.size(), change, {}, {&largest, 1});
+  kernels.argmax_abs(change.size(), change, {}, {&largest, 1});
   const double scale = UnitScale(kernels.squared_norm(change), change[largest]);
   const auto next = by_columns
                         ? memory.subspan(1 + rows_ + m.first_column, m.columns)

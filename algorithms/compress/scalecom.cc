@@ -40,7 +40,7 @@ class ScaleCom final : public SparseGradients {
 
   Payload Contribute(const Payload& message, std::span<float> vector) override {
     Forget();
-    choice_->Unpack(message.bytes(), places_);
+    choice_->Unpack(message.bytes(), indices_);
     if (gradient_.empty()) {
       std::ranges::fill(vector, 0.0f);
     } else {
@@ -55,8 +55,8 @@ class ScaleCom final : public SparseGradients {
       for (const auto& block : choice_->blocks()) UpdateResidual(block);
       gradient_ = {};
     }
-    for (size_t i = 0; i < places_.size(); ++i) mean_[places_[i]] = mean[i];
-    size_t at = places_.size();
+    for (size_t i = 0; i < indices_.size(); ++i) mean_[indices_[i]] = mean[i];
+    size_t at = indices_.size();
     for (const Extent& e : choice_->small()) {
       std::ranges::copy(mean.subspan(at, e.size), mean_.begin() + e.offset);
       at += e.size;
@@ -76,16 +76,16 @@ class ScaleCom final : public SparseGradients {
   }
 
   Payload MakeMessage(std::span<const float> gradient) const {
-    std::vector<uint32_t> places(choice_->chosen());
-    choice_->Choose(kernels_, residual_, gradient, places);
+    std::vector<uint32_t> indices(choice_->chosen());
+    choice_->Choose(kernels_, residual_, gradient, indices);
     std::vector<std::byte> message(choice_->bytes());
-    choice_->Pack(places, message);
+    choice_->Pack(indices, message);
     return Payload::FromVector(std::move(message));
   }
 
   // All but what was set in the last step is 0 already.
   void Forget() {
-    for (const uint32_t place : places_) mean_[place] = 0;
+    for (const uint32_t index : indices_) mean_[index] = 0;
   }
 
   const bool ahead_;

@@ -76,7 +76,7 @@ TEST(LearningPhasesTest, GoOnFromTheirState) {
 }
 
 // Gradients of a network: the values of a chunk are as large as its
-// `Amplitude`, at one place, up or down.  Ranks differ by a little noise.
+// `Amplitude`, at one index, up or down.  Ranks differ by a little noise.
 class Chunks {
  public:
   static constexpr int kChunk = 20, kValues = 640;
@@ -211,7 +211,7 @@ TEST(LearnedGradientsTest, CodesAreAsLongAsTheyAreSaidToBe) {
       return (sent() - before) / size;
     };
     const double share = (size - 1.0) / size;
-    // A leader message has a place and a sign for each value, a scale, and 4
+    // A leader message has an index and a sign for each value, a scale, and 4
     // floats for 16 values.
     const double message = share * (k * 7 / 8 + k / 8 + 4 + 32);
     EXPECT_NEAR(per_step(soon),
