@@ -163,10 +163,11 @@ class Codec {
   // come.  For bytes from outside, before anything else.
   virtual absl::Status Validate(const Encoded& payload) const = 0;
 
-  // No value of decode(payload), which has been validated, is larger; cheap.
+  // An upper bound of |decode(payload)|, of a payload that has been validated;
+  // cheap.
   // Of values without scales it is known only whether they are within `limit`:
   // infinity, if not.  Infinity with kShared.
-  virtual float Reach(const Encoded& payload, float limit) const {
+  virtual float MaxMagnitude(const Encoded& payload, float limit) const {
     return std::numeric_limits<float>::infinity();
   }
 

@@ -69,7 +69,8 @@ EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
     message_ = Encode(codec, id, formats, x, {});
     // A device's bytes are not there yet.
     if (std::isfinite(limit) && codec.queue().on_host()) {
-      message_.reach = ReachOfParts(codec, message_.encoded(id), limit);
+      message_.max_magnitude =
+          MaxMagnitudeOfParts(codec, message_.encoded(id), limit);
     }
     id_ = id;
   }
@@ -85,7 +86,7 @@ CodecSide::CodecSide(std::shared_ptr<const Codec> codec, DeviceSpan<float> x,
       format_(codec_->format()),
       offset_(edge_hash % kResyncRounds),
       upper_(upper),
-      reach_(static_cast<size_t>(codec_->parts())),
+      max_differences_(static_cast<size_t>(codec_->parts())),
       progress_(static_cast<size_t>(codec_->parts())) {}
 
 uint64_t CodecSide::ResyncInterval(ExchangeId id) const {
@@ -113,14 +114,16 @@ void CodecSide::OnZero() {
     std::ranges::fill(shared_, 0.0f);
   }
   std::ranges::fill(progress_, Progress());
-  std::ranges::fill(reach_, 0.0f);
+  std::ranges::fill(max_differences_, 0.0f);
 }
 
 absl::StatusOr<EdgeMessage> CodecSide::Receive(ExchangeId id, WireFormat format,
                                                float c, Payload bytes) const {
   EdgeMessage message{.format = format, .c = c, .bytes = std::move(bytes)};
   GOSSAMER_RETURN_IF_ERROR(Validate(message.encoded(id)));
-  if (bounds_differences()) message.reach = ReachOf(&message, id);
+  if (bounds_differences()) {
+    message.max_magnitude = MaxMagnitudeOf(&message, id);
+  }
   return message;
 }
 
@@ -196,7 +199,8 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
   PartPayloads m, t;
   if (mine) m = *SplitPayload(*codec_, mine->encoded(id));
   if (theirs) t = *SplitPayload(*codec_, theirs->encoded(id));
-  const float reach = ReachOf(mine, id) + ReachOf(theirs, id);
+  const float max_magnitude =
+      MaxMagnitudeOf(mine, id) + MaxMagnitudeOf(theirs, id);
   const DueParts due = codec_->Due(RoundOf(id));
   for (size_t k = 0; k < due.size(); ++k) {
     const CodecPart part = codec_->part(due[k]);
@@ -204,7 +208,7 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
                            .mine = mine ? &m[k] : nullptr,
                            .theirs = theirs ? &t[k] : nullptr,
                            .c = c,
-                           .reach = reach};
+                           .max_magnitude = max_magnitude};
     if (codec_->joint() && exchanged.met()) {
       exchanged.c *=
           part.gamma * std::min(part.codec->RelativeGamma(m[k].format),
@@ -227,7 +231,7 @@ void CodecSide::CompletePart(int i, const Exchanged& exchanged,
                              DeviceSpan<float> memory) {
   const CodecPart part = codec_->part(i);
   const Codec& codec = *part.codec;
-  const auto [id, mine, theirs, c, reach] = exchanged;
+  const auto [id, mine, theirs, c, max_magnitude] = exchanged;
   if (codec.needs_replica()) {
     Progress& progress = progress_[static_cast<size_t>(i)];
     const uint64_t interval = ResyncInterval(id);
@@ -264,7 +268,7 @@ void CodecSide::CompletePart(int i, const Exchanged& exchanged,
 void CodecSide::CompleteApart(int i, const Exchanged& exchanged,
                               DeviceSpan<float> memory, bool may_be_far) {
   const CodecPart part = codec_->part(i);
-  const auto [id, mine, theirs, c, reach] = exchanged;
+  const auto [id, mine, theirs, c, max_magnitude] = exchanged;
   const auto [offset, size] = part.extent;
   const DeviceSpan<float> increment = cache_->Zeros(queue(), size);
   part.codec->Complete(mine, theirs, c, memory, increment);
@@ -287,11 +291,13 @@ void CodecSide::CompleteApart(int i, const Exchanged& exchanged,
   }
 }
 
-float CodecSide::ReachOf(const EdgeMessage* message, ExchangeId id) const {
+float CodecSide::MaxMagnitudeOf(const EdgeMessage* message,
+                                ExchangeId id) const {
   if (message == nullptr || !bounds_differences()) return 0;
-  if (message->reach) return *message->reach;
+  if (message->max_magnitude) return *message->max_magnitude;
   // Two payloads within half of it are no further apart.
-  return ReachOfParts(*codec_, message->encoded(id), limits_.largest / 2);
+  return MaxMagnitudeOfParts(*codec_, message->encoded(id),
+                             limits_.largest / 2);
 }
 
 // A bound on D is kept from the payloads' own bounds, so that D is read only
@@ -300,13 +306,13 @@ bool CodecSide::MayBeFar(int i, const Exchanged& exchanged) {
   if (!bounds_differences()) return false;
   // Sums of so many floats as there are exchanges between two resyncs.
   constexpr float kRounding = 1 + 1e-6f;
-  float reach = exchanged.reach;
+  float max_magnitude = exchanged.max_magnitude;
   if (codec_->part(i).codec->needs_replica()) {
-    float& all = reach_[static_cast<size_t>(i)];
-    all = kRounding * (all + reach);
-    reach = all;
+    float& all = max_differences_[static_cast<size_t>(i)];
+    all = kRounding * (all + max_magnitude);
+    max_magnitude = all;
   }
-  return exchanged.met() && reach > limits_.largest;
+  return exchanged.met() && max_magnitude > limits_.largest;
 }
 
 // The test reads D itself of codecs with replicas, and c·D of the others.
@@ -317,12 +323,12 @@ bool CodecSide::Far(int i, float c, DeviceSpan<const float> memory,
   if (!codec_->part(i).codec->needs_replica()) {
     return !Within(c * limits_.largest, increment);
   }
-  float& reach = reach_[static_cast<size_t>(i)];
+  float& max_magnitude = max_differences_[static_cast<size_t>(i)];
   // The bound that was found replaces the grown one.  A small bound spares many
   // reads; one of exactly the limit would make the next exchange read D again.
   for (const float part : {1 / 1024.0f, 1 / 32.0f, 1.0f}) {
     if (!Within(part * limits_.largest, memory)) continue;
-    reach = part * limits_.largest;
+    max_magnitude = part * limits_.largest;
     return false;
   }
   return true;
@@ -421,7 +427,7 @@ bool CodecSide::Restore(const Saved& saved) {
   }
   progress_ = saved.progress;
   // The bound of the restored D is not known: the next exchange reads D.
-  std::ranges::fill(reach_, std::numeric_limits<float>::infinity());
+  std::ranges::fill(max_differences_, std::numeric_limits<float>::infinity());
   return true;
 }
 

@@ -34,7 +34,8 @@ namespace gossamer {
 struct EdgeMessage {
   WireFormat format = WireFormat::kDenseF32;
   float c = 0;
-  std::optional<float> reach = {};  // Codec::Reach, once it is known
+  // Codec::MaxMagnitude, once it is known.
+  std::optional<float> max_magnitude = {};
   Payload bytes = {};
   // A device has encoded `bytes` once this mark has been passed.
   DeviceMark ready = {};
@@ -48,7 +49,7 @@ struct EdgeMessage {
 // Sets all of a message but its coefficient.
 class SnapshotCache {
  public:
-  // `limit` as in Codec::Reach; infinity: the reach is not needed.
+  // `limit` as in Codec::MaxMagnitude; infinity: no bound is needed.
   EdgeMessage Encode(const Codec& codec, ExchangeId id,
                      DeviceSpan<const float> x, float limit);
   // For one edge alone, the parts that are due in these formats; the replica
@@ -207,7 +208,7 @@ class CodecSide {
     const Encoded* mine = nullptr;
     const Encoded* theirs = nullptr;
     float c = 0;
-    float reach = 0;  // of both payloads together, at most
+    float max_magnitude = 0;  // of both payloads together, at most
 
     bool met() const { return mine != nullptr && theirs != nullptr; }
   };
@@ -226,7 +227,7 @@ class CodecSide {
   }
   // False: D is within the limit for sure.  True: D has to be read.
   bool MayBeFar(int i, const Exchanged& exchanged);
-  float ReachOf(const EdgeMessage* message, ExchangeId id) const;
+  float MaxMagnitudeOf(const EdgeMessage* message, ExchangeId id) const;
   bool Far(int i, float c, DeviceSpan<const float> memory,
            DeviceSpan<const float> increment);
   bool Within(float limit, DeviceSpan<const float> values) const;
@@ -248,7 +249,7 @@ class CodecSide {
   float c_ = 0;
   uint64_t corrections_ = 0;
   CorrectionLimits limits_;
-  std::vector<float> reach_;  // of D at most, by part
+  std::vector<float> max_differences_;  // of D at most, by part
   Clipping clipping_;
   // The squared norm of an increment, and those that the host does not know
   // yet.

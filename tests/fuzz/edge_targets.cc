@@ -110,16 +110,18 @@ void Frame(Bytes input) {
 // (`largest`).
 constexpr float kLargest = 1;
 
-// The limit is the same for every codec.  An error in a payload's reach could
+// The limit is the same for every codec.  An error in a payload's bound could
 // make the two ends of an edge leave out different corrections.
 void RequireReach(const Codec& codec, const Encoded& payload) {
   if (codec.memory() == EdgeMemory::kShared) return;
-  const float reach = codec.Reach(payload, kLargest);
+  const float max_magnitude = codec.MaxMagnitude(payload, kLargest);
   std::vector<float> values(codec.size()), unused(values);
   codec.Complete(nullptr, &payload, 0, values, unused);
-  Require(std::ranges::all_of(
-              values, [reach](float v) { return std::abs(v) <= reach; }),
-          "no value is beyond its payload's reach");
+  Require(std::ranges::all_of(values,
+                              [max_magnitude](float v) {
+                                return std::abs(v) <= max_magnitude;
+                              }),
+          "no value is beyond its payload's bound");
 }
 
 // A payload for every codec: which, its format, then its bytes, brought to the
