@@ -137,10 +137,10 @@ void Edge::CompleteSkips() {
   end_.Complete(payload == nullptr ? decided() : payload->id);
 }
 
-bool Edge::UnheardBelow(ExchangeId limit) const {
+bool Edge::UnansweredBelow(ExchangeId limit) const {
   const auto& mine = end_.state().mine;
   return std::any_of(mine.begin(), mine.end(), [&](const auto& held) {
-    return held.id >= heard() && held.id < limit;
+    return held.id >= received() && held.id < limit;
   });
 }
 
@@ -171,7 +171,7 @@ void Edge::ConnectionDown(uint64_t connection) {
 // exceeds them loses the connection, and another one costs it a handshake
 // (PROTOCOL.md 8).
 void Edge::UseNewestConnection() {
-  rose_ = false;
+  epoch_raised_ = false;
   began_ = 0;
   outbox_.clear();  // was for the connection before
   end_.ConnectionUp(Sender());
@@ -182,7 +182,7 @@ void Edge::UseNewestConnection() {
 void Edge::Hear(const ProductionEnd::Frame& hello, bool newest) {
   const ProductionEnd::State& s = end_.state();
   const uint64_t epoch = s.epoch, peer_epoch = s.peer_epoch;
-  // Noted before the hello is heard, which may clear the queue.
+  // Noted before the hello is processed, which may clear the queue.
   std::vector<ExchangeId> held;
   for (const auto& payload : s.mine) held.push_back(payload.id);
   end_.OnHello(hello, newest, Sender());
@@ -271,7 +271,8 @@ absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
         "hello with an impossible window or with a payload");
   }
   const uint64_t before = end_.state().epoch;
-  if (h.peer_epoch > before && (rose_ || h.peer_epoch >= kMaxRememberedEpoch)) {
+  if (h.peer_epoch > before &&
+      (epoch_raised_ || h.peer_epoch >= kMaxRememberedEpoch)) {
     return absl::DataLossError("hello asks for a second or impossible rise");
   }
   // Each new beginning costs this end two vectors to set to zero, and the
@@ -287,7 +288,7 @@ absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
   const auto up = connections_.find(connection);
   if (up != connections_.end()) up->second = f;
   Hear(f, Newest(connection));
-  if (end_.state().epoch != before) rose_ = true;
+  if (end_.state().epoch != before) epoch_raised_ = true;
   return absl::OkStatus();
 }
 
@@ -359,7 +360,7 @@ void Edge::BeginRecord(ExchangeId cut, SavedEdge spare) {
   records_.emplace(
       cut, Recording{SavedEdge{end_.BeginRecord(cut),
                                end_.side().Save(std::move(spare.side))}});
-  // Payloads that were heard before the cut may seal the record already.
+  // Payloads that were received before the cut may seal the record already.
   ExtendRecords();
 }
 

@@ -105,7 +105,7 @@ class Edge {
   PeerId other() const { return options_.other; }
   // All ids below are known from the other end; all below are complete at this
   // end.
-  ExchangeId heard() const { return end_.state().heard; }
+  ExchangeId received() const { return end_.state().received; }
   ExchangeId done() const { return end_.state().done; }
   ExchangeId decided() const { return end_.state().decided; }
   // The other end's epoch is known: exchanges can have payloads.
@@ -137,21 +137,21 @@ class Edge {
   // For a replay (decisions.h): the format of the next payload, that it is one
   // whatever the other end did, and whether there is room for it.
   void use_format(WireFormat format) { end_.side().set_format(format); }
-  void set_insist(bool insist) { end_.set_insist(insist); }
+  void set_force_payload(bool force) { end_.set_force_payload(force); }
   bool HasRoom() const { return end_.HasRoom(); }
   // The other end is sure to send a frame: it has not come yet, or owes an
   // answer to a payload.  It does not mention exchanges that it jumps over, nor
   // those for which there was no room here.
   bool ExpectsAnswer() const {
     const ProductionEnd::State& s = end_.state();
-    return !acquainted() || (!s.mine.empty() && s.mine.back().id >= s.heard);
+    return !acquainted() || (!s.mine.empty() && s.mine.back().id >= s.received);
   }
   // An own payload below `limit` is not complete here; or not answered.
   bool IncompleteBelow(ExchangeId limit) const;
-  bool UnheardBelow(ExchangeId limit) const;
+  bool UnansweredBelow(ExchangeId limit) const;
 
   // h of the view; at most the window that the edge was made with.
-  void set_overlap(int h) { end_.set_brake(std::max(1, h)); }
+  void set_overlap(int h) { end_.set_effective_window(std::max(1, h)); }
 
   // From the round loop, between steps (PROTOCOL.md 4).  `finite`: x has no
   // infinity and no NaN; without it, and in a round in which no part of x is
@@ -221,12 +221,12 @@ class Edge {
 
   EdgeOptions options_;
   ProductionEnd end_;
-  // The connections that are up, with the last hello heard on each: an end that
-  // falls back to an older connection will not hear another one there.
+  // The connections that are up, with the last hello received on each: an end
+  // that falls back to an older connection will not hear another one there.
   std::map<uint64_t, std::optional<ProductionEnd::Frame>> connections_;
   uint8_t wish_ = 0;
-  bool rose_ = false;  // risen on this connection already
-  int began_ = 0;      // times that the other end began anew on it
+  bool epoch_raised_ = false;  // risen on this connection already
+  int began_ = 0;              // times that the other end began anew on it
   std::vector<OutFrame> outbox_;
   std::vector<ExchangeId> lost_;
   struct Recording {

@@ -43,7 +43,8 @@ class EdgeEnd {
       : side_(std::move(side)), nonce_(epoch % kLevel) {
     s_.epoch = epoch;
     s_.decided = frontier;
-    s_.window = s_.peer_window = s_.brake = static_cast<uint8_t>(window);
+    s_.window = s_.peer_window = s_.effective_window =
+        static_cast<uint8_t>(window);
   }
   // A new incarnation of this end that goes on from a sealed record; `side` is
   // as the record left it.  The record counts only if the other end restores
@@ -51,7 +52,7 @@ class EdgeEnd {
   EdgeEnd(Side side, N epoch, const Record& record, N basis)
       : EdgeEnd(std::move(side), epoch, record.cut, record.window) {
     s_.basis = basis;
-    s_.heard = s_.peer_done = record.cut;
+    s_.received = s_.peer_done = record.cut;
     s_.done = record.done;
     s_.peer_window = record.peer_window;
     for (const auto& held : record.mine) s_.mine.PushBack(held);
@@ -63,24 +64,27 @@ class EdgeEnd {
   const Side& side() const { return side_; }
   Side& side() { return side_; }
 
-  // At most `brake` own payloads incomplete here, in [1, W]: what is at hand
+  // At most `window` own payloads incomplete here, in [1, W]: the part in use
   // of a window that may be needed later (PROTOCOL.md 2).  The bound on
-  // unacknowledged ones stays 2W, so that a smaller brake makes no skip.
-  void set_brake(int brake) { s_.brake = static_cast<uint8_t>(brake); }
+  // unacknowledged ones stays 2W, so that a smaller window makes no skip.
+  void set_effective_window(int window) {
+    s_.effective_window = static_cast<uint8_t>(window);
+  }
 
   // Sends a payload although the other end is known to have skipped: at a
   // replay the other end may be further ahead than it was.
-  void set_insist(bool insist) { insist_ = insist; }
+  void set_force_payload(bool force) { force_payload_ = force; }
 
   // Whether the windows have room for a payload.
   bool HasRoom() const {
     return s_.peer_epoch != 0 &&
-           (s_.Incomplete() < s_.brake || SeededBug("no-window")) &&
+           (s_.Incomplete() < s_.effective_window || SeededBug("no-window")) &&
            (s_.Unacknowledged() < 2 * s_.window || SeededBug("no-window"));
   }
   // Whether Emit(id) may send a payload (PROTOCOL.md 4.1).
   bool MayPay(N id) const {
-    return HasRoom() && (insist_ || !(s_.heard > id && !s_.theirs.Has(id)));
+    return HasRoom() &&
+           (force_payload_ || !(s_.received > id && !s_.theirs.Has(id)));
   }
   // Decides exchange `id` >= decided: a payload if `pay` and MayPay(id), else
   // a skip; everything between is skipped.  True if it is a payload.
@@ -90,7 +94,7 @@ class EdgeEnd {
   void Pass(N id) {
     if (id <= s_.decided) return;
     s_.decided = id;
-    if (!s_.theirs.empty() && s_.theirs.front().id < id) s_.owes = true;
+    if (!s_.theirs.empty() && s_.theirs.front().id < id) s_.ack_due = true;
   }
 
   // Completes, in order, every exchange below `limit` that both ends have
@@ -120,14 +124,14 @@ class EdgeEnd {
   // owed without one goes out after the next hello anyway.
   template <typename Out>
   void Flush(Out&& out) {
-    if (!s_.owes) return;
-    s_.owes = false;
+    if (!s_.ack_due) return;
+    s_.ack_due = false;
     if (s_.ready) SendSkip(out);
   }
 
   // Owes a skip even if nothing has changed: the other end is to know F (it
   // seals a record by it).
-  void Announce() { s_.owes = true; }
+  void Announce() { s_.ack_due = true; }
 
   // True if giving up this incarnation loses no correction (PROTOCOL.md 4.8).
   bool MayReset() const {
@@ -137,7 +141,7 @@ class EdgeEnd {
   // Only if MayReset().
   template <typename Out>
   void LosslessReset(Out&& out) {
-    Rise(s_.epoch);
+    RaiseEpoch(s_.epoch);
     Start();
     if (s_.connected) out(Hello());
   }
@@ -145,7 +149,7 @@ class EdgeEnd {
   // Begins a record of the boundary before `cut`: all ids below it are decided
   // here.  The caller saves the Side as it is now.
   Record BeginRecord(N cut) const;
-  // Adds what this end has heard for ids below the cut since; true if the
+  // Adds what this end has received for ids below the cut since; true if the
   // record is sealed: it then holds both payloads of every exchange below the
   // cut.  A record that more payloads belong to than fit in is void and never
   // sealed.  Call after every received frame, before Complete.
@@ -153,7 +157,7 @@ class EdgeEnd {
 
  private:
   // An epoch above `epoch` that no other incarnation of this end uses.
-  void Rise(N epoch) {
+  void RaiseEpoch(N epoch) {
     const N nonce = Rules::Broken(Rule::kNonce) ? N{0} : nonce_;
     s_.epoch = static_cast<N>((epoch / kLevel + 1) * kLevel + nonce);
     s_.basis = 0;
@@ -163,7 +167,7 @@ class EdgeEnd {
   // A payload leaves when it is complete here and there (PROTOCOL.md 4.5).
   void Release();
   N Ack() const {
-    return Rules::Broken(Rule::kAckCompleted) ? s_.heard : s_.done;
+    return Rules::Broken(Rule::kAckCompleted) ? s_.received : s_.done;
   }
   Frame Hello() const;
   Frame Data(FrameKind kind, N prev, N to) const;
@@ -177,7 +181,7 @@ class EdgeEnd {
   State s_;
   Side side_;
   N nonce_ = 0;
-  bool insist_ = false;
+  bool force_payload_ = false;
 };
 
 }  // namespace gossamer

@@ -18,7 +18,7 @@ bool EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Emit(N id, bool pay,
   pay = pay && MayPay(id);
   s_.decided = id + 1;
   if (!pay) {
-    s_.owes = true;
+    s_.ack_due = true;
     return false;
   }
   s_.mine.PushBack({id, s_.last, side_.OnEmit(id)});
@@ -32,7 +32,7 @@ bool EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Emit(N id, bool pay,
 template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
 void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Complete(N limit) {
   // An id is complete only once both ends have decided it (PROTOCOL.md 4.4).
-  limit = std::min({limit, s_.decided, s_.heard});
+  limit = std::min({limit, s_.decided, s_.received});
   while (s_.done < limit) {
     const Held<N, Token>* mine = s_.mine.FirstFrom(s_.done);
     const Held<N, Token>* theirs = s_.theirs.FirstFrom(s_.done);
@@ -52,7 +52,7 @@ void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Complete(N limit) {
                      theirs ? &theirs->token : nullptr);
     if (theirs) {
       s_.theirs.PopFront();
-      s_.owes = true;
+      s_.ack_due = true;
     }
     s_.done = id + 1;
   }
@@ -68,9 +68,9 @@ Verdict EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::OnData(const Frame& f) {
   }
   const bool payload = f.kind == FrameKind::kPayload;
   const bool gap =
-      f.prev != 0 && f.prev >= s_.heard && !Rules::Broken(Rule::kRefuseGap);
+      f.prev != 0 && f.prev >= s_.received && !Rules::Broken(Rule::kRefuseGap);
   const bool fresh =
-      f.to > s_.heard || (SeededBug("accept-twice") && f.to == s_.heard);
+      f.to > s_.received || (SeededBug("accept-twice") && f.to == s_.received);
   const bool accepted = fresh && !gap;
   if (f.ack > s_.decided || f.to <= f.prev ||
       (accepted && payload && s_.Waiting() >= 2 * s_.peer_window)) {
@@ -85,10 +85,10 @@ Verdict EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::OnData(const Frame& f) {
   if (payload) {
     const N id = f.to - 1;
     s_.theirs.PushBack({id, f.prev, f.token});
-    if (id < s_.decided && s_.told <= id) s_.owes = true;
-    if (Rules::Broken(Rule::kAckCompleted)) s_.owes = true;
+    if (id < s_.decided && s_.announced <= id) s_.ack_due = true;
+    if (Rules::Broken(Rule::kAckCompleted)) s_.ack_due = true;
   }
-  s_.heard = f.to;
+  s_.received = f.to;
   return Verdict::kAccepted;
 }
 
@@ -101,14 +101,14 @@ void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::OnHello(const Frame& f,
   const N epoch = s_.epoch, peer_epoch = s_.peer_epoch;
   if (f.peer_epoch > s_.epoch && !Rules::Broken(Rule::kRise)) {
     // The other end remembers a later incarnation of this one.
-    Rise(f.peer_epoch);
+    RaiseEpoch(f.peer_epoch);
     s_.peer_epoch = f.epoch;
     Start();
   } else if (f.epoch > s_.peer_epoch) {
     // An epoch with a basis pairs once.
     if (s_.peer_epoch != 0 && s_.basis != 0 &&
         !Rules::Broken(Rule::kBasisOnce)) {
-      Rise(s_.epoch);
+      RaiseEpoch(s_.epoch);
     }
     s_.peer_epoch = f.epoch;
     const bool resumes =
@@ -174,12 +174,13 @@ bool EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::ExtendRecord(
     }
     r.theirs.PushBack(h);
   }
-  return s_.heard >= r.cut || SeededBug("seal-early");
+  return s_.received >= r.cut || SeededBug("seal-early");
 }
 
 template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
 void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Start() {
-  s_.heard = s_.done = s_.peer_done = s_.last = s_.told = s_.resumed = 0;
+  s_.received = s_.done = s_.peer_done = s_.last = s_.announced = s_.resumed =
+      0;
   s_.mine.Clear();
   s_.theirs.Clear();
   side_.OnZero();
@@ -200,7 +201,7 @@ auto EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Hello() const -> Frame {
   f.kind = FrameKind::kHello;
   f.epoch = s_.epoch;
   f.peer_epoch = s_.peer_epoch;
-  f.to = s_.heard;
+  f.to = s_.received;
   f.ack = Ack();
   f.basis = s_.basis;
   f.window = s_.window;
@@ -226,16 +227,16 @@ void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::SendPayload(
     const Held<N, Token>& held, Out&& out) {
   Frame f = Data(FrameKind::kPayload, held.prev, held.id + 1);
   f.token = held.token;
-  s_.told = f.to;
+  s_.announced = f.to;
   // The newest payload says all that a skip would.
-  if (f.to == s_.decided) s_.owes = false;
+  if (f.to == s_.decided) s_.ack_due = false;
   out(f);
 }
 
 template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
 template <typename Out>
 void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::SendSkip(Out&& out) {
-  s_.told = s_.decided;
+  s_.announced = s_.decided;
   out(Data(FrameKind::kSkip, s_.last, s_.decided));
 }
 
@@ -250,7 +251,7 @@ void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Resend(const Frame& hello,
       if (h.id >= from) SendPayload(h, out);
     }
   }
-  s_.owes = false;
+  s_.ack_due = false;
   SendSkip(out);
 }
 

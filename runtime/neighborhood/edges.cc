@@ -100,7 +100,7 @@ absl::StatusOr<std::unique_ptr<Edge>> Edges::MakeEdge(const NewEdge& added) {
   edge->Pass(passed_);
   edge->set_overlap(overlap_);
   // At a replay the other end may be further ahead than it was in the run.
-  edge->set_insist(pacing_->replays());
+  edge->set_force_payload(pacing_->replays());
   // Observers come before the first correction: they keep sums over all.
   for (const auto& of : observers_of_) edge->add_observer(of(peer));
   return edge;
@@ -330,7 +330,7 @@ bool Edges::Settled(bool resting) const {
         if (!resting && e.second.resting) return true;
         // An answer that is due and can go is sent before
         // anybody leaves.
-        return edge.settled() && !(edge.state().ready && edge.state().owes);
+        return edge.settled() && !(edge.state().ready && edge.state().ack_due);
       });
 }
 

@@ -90,7 +90,7 @@ class Edges final : public TransportListener {
   bool MayBeUnknown(const Entry& entry) const;
   // The other end has decided the first exchange.
   static bool Begun(const Entry& entry) {
-    return entry.edge->heard() > MakeExchangeId(entry.begins);
+    return entry.edge->received() > MakeExchangeId(entry.begins);
   }
 
   // As in Neighborhood.

@@ -27,7 +27,7 @@ Neighborhood::Neighborhood(NeighborhoodOptions options, EventLoop* loop,
 void Neighborhood::SetDecisions(Decisions* decisions) {
   pacing_.SetDecisions(decisions);
   for (auto& [peer, entry] : edges_.entries()) {
-    entry.edge->set_insist(decisions->replays());
+    entry.edge->set_force_payload(decisions->replays());
   }
 }
 
@@ -134,7 +134,7 @@ bool Neighborhood::Waits(const Edges::Entry& entry) {
 }
 
 bool Neighborhood::HoldsUp(const Edges::Entry& entry, ExchangeId id) {
-  return entry.edge->heard() <= id && !entry.pace.overdue && Waits(entry);
+  return entry.edge->received() <= id && !entry.pace.overdue && Waits(entry);
 }
 
 void Neighborhood::UpdateOverdue(std::span<const RowEntry> row, ExchangeId id,
@@ -142,7 +142,7 @@ void Neighborhood::UpdateOverdue(std::span<const RowEntry> row, ExchangeId id,
   for (const RowEntry& r : row) {
     Edges::Entry* const entry = edges_.Find(r.peer);
     if (entry == nullptr) continue;
-    if (entry->edge->heard() > id) {
+    if (entry->edge->received() > id) {
       // The exchange was heard, whether or not it was waited for: the edge is
       // in time again.
       pacing_.InTime(entry->pace);
@@ -159,7 +159,7 @@ bool Neighborhood::Arrived(std::span<const RowEntry> row, ExchangeId id,
   bool any = false;
   for (const RowEntry& r : row) {
     const Edges::Entry* entry = edges_.Find(r.peer);
-    if (entry == nullptr || entry->edge->heard() > id) continue;
+    if (entry == nullptr || entry->edge->received() > id) continue;
     any = any ||
           (!entry->resting && (!entry->newcomer || entry->edge->acquainted()));
     waiting = waiting || HoldsUp(*entry, id);
@@ -199,7 +199,7 @@ bool Neighborhood::Alone(ExchangeId id) const {
   return std::all_of(edges_.entries().begin(), edges_.entries().end(),
                      [id](const auto& e) {
                        const Edges::Entry& entry = e.second;
-                       return entry.edge->heard() <= id ||
+                       return entry.edge->received() <= id ||
                               (entry.transient && !Edges::Begun(entry));
                      });
 }
@@ -230,7 +230,7 @@ bool Neighborhood::Acquainted(std::span<const RowEntry> row) const {
 RoundsSeen Neighborhood::LookAround() const {
   RoundsSeen seen;
   for (const auto& [peer, entry] : edges_.entries()) {
-    const uint64_t round = RoundOf(entry.edge->heard());
+    const uint64_t round = RoundOf(entry.edge->received());
     // A peer at its end has passed all rounds: its frontier is no round.
     if (entry.resting || !entry.edge->acquainted() || round >= kMaxRound) {
       continue;
@@ -267,7 +267,7 @@ std::vector<PeerId> Neighborhood::Missing(std::span<const RowEntry> row,
   std::vector<PeerId> missing;
   for (const RowEntry& r : row) {
     const Edges::Entry* entry = edges_.Find(r.peer);
-    if (entry == nullptr || entry->resting || entry->edge->heard() > id) {
+    if (entry == nullptr || entry->resting || entry->edge->received() > id) {
       continue;
     }
     missing.push_back(r.peer);

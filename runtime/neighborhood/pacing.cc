@@ -87,7 +87,7 @@ bool Pacing::LetsPass(EdgePace& pace, const Edge& edge, ExchangeId id) const {
   // A turn may only be let pass if there is one: with room, and before the
   // other end has decided.
   return has_deadlines() && !replays() && edge.HasRoom() &&
-         edge.heard() <= id && !SeededBug("keep-turns") &&
+         edge.received() <= id && !SeededBug("keep-turns") &&
          pace.turns->LetPass(id);
 }
 
@@ -139,7 +139,7 @@ void Pacing::Emitted(EdgePace& pace, const Edge& edge, ExchangeId id,
 }
 
 void Pacing::Heard(EdgePace& pace, const Edge& edge) {
-  const ExchangeId heard = edge.heard();
+  const ExchangeId heard = edge.received();
   auto it = pace.emitted.begin();
   while (it != pace.emitted.end() && it->first < heard) {
     const absl::Duration took = loop_->Now() - it->second;
@@ -180,7 +180,7 @@ bool Pacing::CanEmit(const Edge& edge, ExchangeId id) const {
 bool Pacing::CanComplete(const Edge& edge, ExchangeId limit) const {
   // The question comes before BeginBoundary(): it is about the next one.
   const auto done = decisions_->Done(edge.other(), boundary_ + 1);
-  return done ? edge.heard() >= *done : !edge.UnheardBelow(limit);
+  return done ? edge.received() >= *done : !edge.UnansweredBelow(limit);
 }
 
 absl::Time Pacing::DeadlineOf(const EdgePace& pace, ExchangeId id,

@@ -221,7 +221,7 @@ class Conversation {
     // Mostly near what is expected; anything is possible.
     h.epoch = Near(MakeEpoch(1000, 17));
     h.peer_epoch = Near(edge_.state().epoch);
-    h.prev = Near(edge_.heard());
+    h.prev = Near(edge_.received());
     h.to = Near(MakeExchangeId(round_ + 1));
     h.ack = Near(edge_.decided());
     h.basis = Near(0);

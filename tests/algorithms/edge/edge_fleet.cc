@@ -162,7 +162,7 @@ void Fleet::SendAll(FleetPeer& p) {
 uint64_t Fleet::NextRound(const FleetPeer& p) const {
   std::vector<uint64_t> known;
   for (const auto& [other, pe] : p.edges) {
-    known.push_back(RoundOf(pe.edge->heard()));
+    known.push_back(RoundOf(pe.edge->received()));
   }
   std::ranges::sort(known);
   const size_t which = o_.permuted ? known.size() - 2 : known.size() / 2;

@@ -210,7 +210,7 @@ void EdgeLink::CheckSettled(ExchangeId end) {
     if (!edge->settled() || edge->done() != end) {
       Fail(absl::StrCat("not complete: done ", edge->done(), " of ", end,
                         ", decided ", edge->decided(), ", heard ",
-                        edge->heard(), ", ready ", edge->state().ready));
+                        edge->received(), ", ready ", edge->state().ready));
     }
   }
   CheckDifferences();

@@ -267,7 +267,7 @@ TEST(EdgeRecordTest, ARecordThatOverflowsIsVoid) {
   h.payload_bytes = 0;
   h.to = cut;
   ASSERT_TRUE(edge.OnFrame(1, EncodeHeader(h), {}).ok());
-  EXPECT_EQ(edge.heard(), cut);
+  EXPECT_EQ(edge.received(), cut);
   EXPECT_FALSE(edge.Sealed(cut));
   EXPECT_FALSE(edge.TakeRecord(cut).has_value());
 }
@@ -319,7 +319,7 @@ TEST(EdgeRecordTest, ARecordOfAnEndedIncarnationIsUnsealable) {
   pair.edge[1]->Pass(MakeExchangeId(6));
   pair.edge[1]->Announce();
   pair.Pump();
-  EXPECT_EQ(edge.heard(), MakeExchangeId(6));
+  EXPECT_EQ(edge.received(), MakeExchangeId(6));
   EXPECT_FALSE(edge.Sealed(MakeExchangeId(6)));
   EXPECT_FALSE(edge.TakeRecord(MakeExchangeId(6)).has_value());
   EXPECT_TRUE(edge.Unsealable(MakeExchangeId(6))) << "there is none any more";

@@ -156,11 +156,11 @@ uint64_t HashOf(const World& w) {
   Hasher h;
   for (int i = 0; i < 2; ++i) {
     const End::State& s = w.end[i].state();
-    for (Num v : {s.epoch, s.peer_epoch, s.basis, s.decided, s.heard, s.done,
-                  s.peer_done, s.last, s.told}) {
+    for (Num v : {s.epoch, s.peer_epoch, s.basis, s.decided, s.received, s.done,
+                  s.peer_done, s.last, s.announced}) {
       h.Add(v);
     }
-    h.Add(static_cast<uint8_t>(s.connected | s.ready << 1 | s.owes << 2 |
+    h.Add(static_cast<uint8_t>(s.connected | s.ready << 1 | s.ack_due << 2 |
                                w.recording[i] << 3 | w.sealed[i] << 4));
     h.AddQueue(s.mine);
     h.AddQueue(s.theirs);
@@ -253,7 +253,7 @@ void Purge(World& w) {
         }
         return f.peer_epoch < s.epoch ||
                (f.epoch == s.peer_epoch && f.peer_epoch == s.epoch &&
-                f.to <= s.heard && f.ack <= s.peer_done);
+                f.to <= s.received && f.ack <= s.peer_done);
       };
       WireFrame* end = q.queue[d] + q.size[d];
       q.size[d] = std::remove_if(q.queue[d], end, dead) - q.queue[d];
@@ -324,7 +324,7 @@ void ProtocolMoves(const World& w, std::vector<Move>& out) {
       out.push_back({MoveKind::kEmit, i, pay, 0});
       if (pay && w.forced_skips) out.push_back({MoveKind::kEmit, i, 0, 1});
     }
-    if (s.done < s.decided && s.done < s.heard) {
+    if (s.done < s.decided && s.done < s.received) {
       out.push_back({MoveKind::kComplete, i, 0, 0});
     }
     if (newest > w.current[i]) {
@@ -553,7 +553,7 @@ void CheckEnd(const World& w, SearchResult& result) {
             gx.mine == gy.theirs && gx.theirs == gy.mine &&
             gx.applied == gy.applied;
   for (const End::State* s : {&x, &y}) {
-    ok = ok && s->decided == all && s->heard == all && s->done == all &&
+    ok = ok && s->decided == all && s->received == all && s->done == all &&
          s->mine.empty() && s->theirs.empty();
   }
   if (!ok && b.lies == 0) Fail("stuck: nothing to do, edge not complete");

@@ -39,11 +39,13 @@ inline EdgePair MakePair(std::string_view codec, int window = 1) {
 inline std::string StateOf(const Edge& edge) {
   const auto& s = edge.state();
   std::string text;
-  for (const uint64_t v : {s.epoch, s.peer_epoch, s.basis, s.decided, s.heard,
-                           s.done, s.peer_done, s.last, s.told}) {
+  for (const uint64_t v :
+       {s.epoch, s.peer_epoch, s.basis, s.decided, s.received, s.done,
+        s.peer_done, s.last, s.announced}) {
     absl::StrAppend(&text, v, " ");
   }
-  absl::StrAppend(&text, s.window, s.peer_window, s.connected, s.ready, s.owes);
+  absl::StrAppend(&text, s.window, s.peer_window, s.connected, s.ready,
+                  s.ack_due);
   for (const auto* queue : {&s.mine, &s.theirs}) {
     absl::StrAppend(&text, " queue");
     for (const auto& held : *queue) {
