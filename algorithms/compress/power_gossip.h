@@ -36,11 +36,11 @@ std::vector<Option> FieldsOf(PowerGossipOptions& options);
 // (kPowerColumns) of every matrix, then the raw pieces as bf16, exchanged in
 // difference form.
 //
-// Memory: the number of exchanges both ends have paid, and the direction that
-// they agreed on in the last one.  A payload tells with which iteration's
-// direction it was made; two of different iterations correct raw pieces only,
-// at both ends alike, as when one end has completed an exchange before the
-// other does.
+// Memory: the number of exchanges in which both ends sent a payload, and the
+// direction that they agreed on in the last one.  A payload tells with which
+// iteration's direction it was made; two of different iterations correct raw
+// pieces only, at both ends alike, as when one end has completed an exchange
+// before the other does.
 class PowerGossipCodec final : public Codec {
  public:
   // `name` is what name() returns.

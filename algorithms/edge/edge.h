@@ -157,7 +157,7 @@ class Edge {
   // infinity and no NaN; without it, and in a round in which no part of x is
   // due, the exchange is a skip.  True if a payload went out.
   bool Emit(ExchangeId id, float coefficient, bool finite);
-  void Pass(ExchangeId id) { end_.Pass(id); }
+  void SkipTo(ExchangeId id) { end_.SkipTo(id); }
   void Announce() { end_.Announce(); }
   void Complete(ExchangeId limit) { end_.Complete(limit); }
   // Completes the skips before the first own payload: x stays as it is.

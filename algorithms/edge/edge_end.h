@@ -82,16 +82,17 @@ class EdgeEnd {
            (s_.Unacknowledged() < 2 * s_.window || SeededBug("no-window"));
   }
   // Whether Emit(id) may send a payload (PROTOCOL.md 4.1).
-  bool MayPay(N id) const {
+  bool MaySendPayload(N id) const {
     return HasRoom() &&
            (force_payload_ || !(s_.received > id && !s_.theirs.Has(id)));
   }
-  // Decides exchange `id` >= decided: a payload if `pay` and MayPay(id), else
-  // a skip; everything between is skipped.  True if it is a payload.
+  // Decides exchange `id` >= decided: a payload if `payload` and
+  // MaySendPayload(id), else a skip; everything between is skipped.  True if it
+  // is a payload.
   template <typename Out>
-  bool Emit(N id, bool pay, Out&& out);
+  bool Emit(N id, bool payload, Out&& out);
   // Decides that all undecided ids below `id` are skips (PROTOCOL.md 4.2).
-  void Pass(N id) {
+  void SkipTo(N id) {
     if (id <= s_.decided) return;
     s_.decided = id;
     if (!s_.theirs.empty() && s_.theirs.front().id < id) s_.ack_due = true;

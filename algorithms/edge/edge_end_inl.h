@@ -12,12 +12,12 @@ namespace gossamer {
 
 template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
 template <typename Out>
-bool EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Emit(N id, bool pay,
+bool EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Emit(N id, bool payload,
                                                        Out&& out) {
   assert(id >= s_.decided);
-  pay = pay && MayPay(id);
+  payload = payload && MaySendPayload(id);
   s_.decided = id + 1;
-  if (!pay) {
+  if (!payload) {
     s_.ack_due = true;
     return false;
   }

@@ -73,7 +73,7 @@ bool Edges::Connected(PeerId peer) const {
 bool Edges::MayBeUnknown(const Entry& entry) const {
   const bool over = entry.edge->settled() && Begun(entry);
   return entry.transient && !Connected(entry.edge->other()) &&
-         (entry.passing || over || entry.begins > RoundOf(passed_));
+         (entry.passing || over || entry.begins > RoundOf(frontier_));
 }
 
 absl::StatusOr<std::unique_ptr<Edge>> Edges::MakeEdge(const NewEdge& added) {
@@ -97,7 +97,7 @@ absl::StatusOr<std::unique_ptr<Edge>> Edges::MakeEdge(const NewEdge& added) {
   }
   // In no row of a round that is under way: its later phases may wait for a
   // peer that waits for the first of this one.
-  edge->Pass(passed_);
+  edge->SkipTo(frontier_);
   edge->set_overlap(overlap_);
   // At a replay the other end may be further ahead than it was in the run.
   edge->set_force_payload(pacing_->replays());
@@ -126,7 +126,7 @@ absl::Status Edges::Add(NewEdge added) {
   EdgePace pace = pacing_->MakePace(/*upper=*/peer < options_.self);
   // Both are on the heap: moving the pace into the entry leaves them in place.
   edge->add_observer(pace.damping.get());
-  edge->add_observer(pace.turns.get());
+  edge->add_observer(pace.stagger.get());
   Entry& kept =
       entries_
           .emplace(peer, Entry{.pace = std::move(pace),
@@ -202,9 +202,9 @@ void Edges::Drop(PeerId peer) {
 
 void Edges::BeginIncarnation() {
   while (!entries_.empty()) Drop(entries_.begin()->first);
-  // The incarnation that begins may take part in rounds that this one had
-  // passed.
-  passed_ = 0;
+  // The incarnation that begins may take part in rounds that this one has
+  // skipped.
+  frontier_ = 0;
   for (const auto& [peer, epoch] : last_epochs_) {
     epoch_ = std::max(epoch_, epoch);
   }
@@ -234,7 +234,7 @@ void Edges::Rest(PeerId peer, ExchangeId id, bool gone) {
   entry->resting = true;
   entry->gone = gone;
   entry->busy = loop_->Now();
-  entry->edge->Pass(id);
+  entry->edge->SkipTo(id);
   // The other end may wait for a round that this end skips from now on: it
   // learns so at once, since no emission will say it.
   entry->edge->Announce();
@@ -289,7 +289,7 @@ void Edges::BeginRecord(ExchangeId cut, SavedEdges spare) {
   for (auto& [peer, entry] : entries_) {
     // All ids below the cut are decided here before the record begins
     // (PROTOCOL.md 6).
-    entry.edge->Pass(cut);
+    entry.edge->SkipTo(cut);
     entry.edge->BeginRecord(cut, std::move(spare[peer]));
     entry.edge->Announce();  // the others seal their records by it
   }

@@ -103,7 +103,7 @@ class Edges final : public TransportListener {
   // Gives up the edges that have rested for long.
   void ForgetRested();
   // Exchanges below `id` are skips, on edges of no row that are added later.
-  void SetPassed(ExchangeId id) { passed_ = id; }
+  void SetFrontier(ExchangeId id) { frontier_ = id; }
 
   void Send(Entry& entry);
   void Flush(Entry& entry);
@@ -166,7 +166,7 @@ class Edges final : public TransportListener {
   std::map<Channel, FrameHandler> on_frame_;
   int overlap_ = 1;
   uint64_t corrections_of_gone_ = 0, clipped_of_gone_ = 0;
-  ExchangeId passed_ = 0;
+  ExchangeId frontier_ = 0;  // of edges that are added
 };
 
 }  // namespace gossamer

@@ -53,9 +53,9 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
   edges_.ForgetRested();
   // Deadlines of all edges are compared before any edge is asked for its own.
   PreparePacing();
-  const ExchangeId passed = MakeExchangeId(RoundOf(id) + 1);
+  const ExchangeId next = MakeExchangeId(RoundOf(id) + 1);
   // An edge that is added while this round is under way takes no part in it.
-  edges_.SetPassed(passed);
+  edges_.SetFrontier(next);
   for (auto& [peer, entry] : edges_.entries()) {
     const auto it = std::find_if(
         row.begin(), row.end(),
@@ -66,15 +66,16 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
     // that only one of them has, would wait for the second phase while this
     // peer waits, round about, for it.
     if (it == row.end()) {
-      entry.edge->Pass(passed);
+      entry.edge->SkipTo(next);
       // The other end may have heard it by a hello that does not come again.
       if (pacing_.replays()) entry.edge->Announce();
       continue;
     }
     const Pacing::Emission planned = pacing_.Plan(
         entry.pace, *entry.edge, *entry.codec, id, it->coefficient, finite);
-    const bool paid = entry.edge->Emit(id, planned.coefficient, planned.pays);
-    pacing_.Emitted(entry.pace, *entry.edge, id, paid);
+    const bool sent_payload =
+        entry.edge->Emit(id, planned.coefficient, planned.wants_payload);
+    pacing_.Emitted(entry.pace, *entry.edge, id, sent_payload);
     edges_.Send(entry);
   }
   // Skips and acknowledgements go after all payloads: these are what the others
@@ -88,9 +89,9 @@ void Neighborhood::SendReady() {
   transport_->Flush();
 }
 
-void Neighborhood::Pass(ExchangeId id) {
+void Neighborhood::SkipTo(ExchangeId id) {
   for (auto& [peer, entry] : edges_.entries()) {
-    entry.edge->Pass(id);
+    entry.edge->SkipTo(id);
     edges_.Flush(entry);
   }
 }
@@ -231,7 +232,7 @@ RoundsSeen Neighborhood::LookAround() const {
   RoundsSeen seen;
   for (const auto& [peer, entry] : edges_.entries()) {
     const uint64_t round = RoundOf(entry.edge->received());
-    // A peer at its end has passed all rounds: its frontier is no round.
+    // A peer at its end has skipped all rounds: its frontier is no round.
     if (entry.resting || !entry.edge->acquainted() || round >= kMaxRound) {
       continue;
     }

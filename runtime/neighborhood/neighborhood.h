@@ -107,7 +107,7 @@ class Neighborhood {
   // be, a skip on the others.
   void Emit(std::span<const RowEntry> row, ExchangeId id, bool finite);
   // Decides that all exchanges below `id` are skips, on all edges.
-  void Pass(ExchangeId id);
+  void SkipTo(ExchangeId id);
   // Applies all that is due: every exchange below `limit`, by neighbour, then
   // by id; sends what is owed.
   void Complete(ExchangeId limit);

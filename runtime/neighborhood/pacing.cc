@@ -67,8 +67,8 @@ Pacing::Emission Pacing::Plan(EdgePace& pace, Edge& edge, const Codec& codec,
     pace.wished = *wish;
   }
   // The log's skips are repeated at a replay; in a run there are none in it.
-  const bool pays = finite && !decisions_->Skips(edge.other(), id) &&
-                    !(pace.overdue && SeededBug("stay-apart"));
+  const bool wants_payload = finite && !decisions_->Skips(edge.other(), id) &&
+                             !(pace.overdue && SeededBug("stay-apart"));
   // The log of another codec may name formats that this one does not have.
   if (const auto format = decisions_->Format(edge.other(), id);
       format && codec.EncodedSize(*format) > 0) {
@@ -79,16 +79,17 @@ Pacing::Emission Pacing::Plan(EdgePace& pace, Edge& edge, const Codec& codec,
   const auto damping =
       static_cast<float>(pace.damping->Factor(stable_, overlap_));
   return {.coefficient = coefficient * damping,
-          .pays = pays && !LetsPass(pace, edge, id)};
+          .wants_payload = wants_payload && !ShouldSkip(pace, edge, id)};
 }
 
-// Without deadlines every payload is waited for, so turns need no help.
-bool Pacing::LetsPass(EdgePace& pace, const Edge& edge, ExchangeId id) const {
-  // A turn may only be let pass if there is one: with room, and before the
+// Without deadlines every payload is waited for, so payloads meet by
+// themselves.
+bool Pacing::ShouldSkip(EdgePace& pace, const Edge& edge, ExchangeId id) const {
+  // Only a payload that may be sent can be skipped: with room, and before the
   // other end has decided.
   return has_deadlines() && !replays() && edge.HasRoom() &&
          edge.received() <= id && !SeededBug("keep-turns") &&
-         pace.turns->LetPass(id);
+         pace.stagger->ShouldSkip(id);
 }
 
 void Pacing::ReportFormat(EdgePace& pace, const Edge& edge, const Codec& codec,
@@ -114,8 +115,8 @@ void Pacing::FormatChanges(ExchangeId id) {
 }
 
 void Pacing::Emitted(EdgePace& pace, const Edge& edge, ExchangeId id,
-                     bool paid) {
-  if (!paid) {
+                     bool sent_payload) {
+  if (!sent_payload) {
     ++skipped_;
     // Every skip of the row is kept, whatever its reason: at a replay the
     // reason may not be there.

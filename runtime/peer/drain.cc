@@ -50,12 +50,12 @@ bool Drain::Settled() {
   Neighborhood& neighborhood = *parts_.neighborhood;
   const bool left = parts_.lifecycle->left();
   // Own rounds are completed first, in order; only then may everything later be
-  // passed.
+  // skipped.
   const bool drained = parts_.trainer->Drain();
   if ((left || drained) && !SeededBug("leave-unanswered")) {
     // A neighbour that learns of it late still sends: it gets its answers now.
     const ExchangeId all = MakeExchangeId(kMaxRound);
-    neighborhood.Pass(all);
+    neighborhood.SkipTo(all);
     if (!parts_.decisions->replays() || neighborhood.CanComplete(all)) {
       neighborhood.Complete(all);
     }

@@ -427,7 +427,7 @@ Scenario DrawScenario(uint64_t seed, bool nccl) {
   s.ends_by_stop = may_be_late || f.fleet_stop ||
                    s.deadline.kind != DeadlinePolicy::Kind::kNone;
   s.calm_rounds = !ChangesByRound(s.schedule.graph) && s.peers > 8 ? 100 : 60;
-  // Turns meet by drawn coins, which may take many rounds.
+  // Payloads meet by drawn coins, which may take many rounds.
   if (s.clockwork) s.calm_rounds = 150;
   return s;
 }

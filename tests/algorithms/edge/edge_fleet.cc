@@ -182,7 +182,7 @@ void Fleet::BeginRound(int i) {
   const std::vector<int> row = Row(i, p.round);
   for (auto& [other, pe] : p.edges) {
     if (std::ranges::count(row, other) == 0) {
-      pe.edge->Pass(id + 1);
+      pe.edge->SkipTo(id + 1);
       continue;
     }
     pe.edge->Emit(id, Coefficient(), true);
@@ -243,7 +243,7 @@ void Fleet::Finish(FleetPeer& p) {
   const ExchangeId end = MakeExchangeId(last_round_);
   for (auto& [other, pe] : p.edges) {
     if (pe.edge->decided() >= end) continue;
-    pe.edge->Pass(end);
+    pe.edge->SkipTo(end);
     pe.edge->Announce();
   }
   Complete(p, end);

@@ -320,9 +320,9 @@ void ProtocolMoves(const World& w, std::vector<Move>& out) {
   for (int8_t i = 0; i < 2; ++i) {
     const End::State& s = w.end[i].state();
     if (s.decided <= b.exchanges) {
-      const bool pay = w.end[i].MayPay(s.decided);
-      out.push_back({MoveKind::kEmit, i, pay, 0});
-      if (pay && w.forced_skips) out.push_back({MoveKind::kEmit, i, 0, 1});
+      const bool payload = w.end[i].MaySendPayload(s.decided);
+      out.push_back({MoveKind::kEmit, i, payload, 0});
+      if (payload && w.forced_skips) out.push_back({MoveKind::kEmit, i, 0, 1});
     }
     if (s.done < s.decided && s.done < s.received) {
       out.push_back({MoveKind::kComplete, i, 0, 0});
@@ -445,10 +445,10 @@ void Lie(World& w, int c, int d, int how) {
   }
 }
 
-void Emit(World& w, int i, bool pay, bool forced) {
+void Emit(World& w, int i, bool payload, bool forced) {
   if (forced) --w.forced_skips;
   End& e = w.end[i];
-  e.Emit(e.state().decided, pay, SenderOf(w, i));
+  e.Emit(e.state().decided, payload, SenderOf(w, i));
   const int cut = g_search->bounds.record_cut;
   if (cut != 0 && e.state().decided == cut && e.state().peer_epoch != 0) {
     w.recording[i] = true;
