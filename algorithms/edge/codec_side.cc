@@ -160,7 +160,7 @@ WireFormat CodecSide::BeginPayload(int i, ExchangeId id) {
   const Codec& codec = *part.codec;
   if (!codec.needs_replica()) return codec.format();
   Progress& progress = progress_[static_cast<size_t>(i)];
-  // The other end wishes for a format of the parts that have a choice.
+  // The other end requests a format of the parts that have a choice.
   const bool chooses = !codec_->joint() || !codec.choices().empty();
   WireFormat format = chooses ? format_ : codec.format();
   const uint64_t interval = ResyncInterval(id);

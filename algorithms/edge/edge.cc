@@ -200,7 +200,7 @@ void Edge::Queue(const ProductionEnd::Frame& f) {
     h.replica = end_.side().codec().needs_replica();
     h.run_id = options_.run_id;
   } else {
-    h.wished = wish_;
+    h.requested_format = requested_format_;
   }
   if (f.kind != FrameKind::kPayload) h.format = end_.side().codec().format();
   const bool payload = f.kind == FrameKind::kPayload;
@@ -293,26 +293,26 @@ absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
 }
 
 // If memory does not suffice for replicas on all edges, ends that were made in
-// different views may differ (PROTOCOL.md 8).  An end that has not met the
-// other yields, and of two such ends the one with replicas, so that memory
-// stays within its limit.  It loses nothing: it has no record, or one of
+// different views may differ (PROTOCOL.md 8).  An end that has not heard of the
+// other switches its codec, and of two such ends the one with replicas, so that
+// memory stays within its limit.  It loses nothing: it has no record, or one of
 // another edge, since ends of one cut have one codec.  The other end hears its
 // next hello.
 absl::Status Edge::OnOtherCodec(const EdgeHeader& hello) const {
-  const bool begun = acquainted();
+  const bool begun = handshake_done();
   const bool begun_there = hello.peer_epoch != 0;
   const std::string what =
       absl::StrCat("peer ", options_.other.value, " uses a codec ",
                    hello.replica ? "with" : "without", " replicas, this peer '",
                    std::string(end_.side().codec().name()), "'");
-  if (!options_.yields || (begun && begun_there)) {
+  if (!options_.may_switch_codec || (begun && begun_there)) {
     return absl::FailedPreconditionError(
         absl::StrCat(what, "; both need the same codec"));
   }
   // Both ends evaluate the same expression with the roles exchanged, so exactly
-  // one of them yields.
-  const bool gives_way = begun == begun_there ? !hello.replica : begun_there;
-  return gives_way ? absl::AbortedError(what) : absl::OkStatus();
+  // one of them switches.
+  const bool switches = begun == begun_there ? !hello.replica : begun_there;
+  return switches ? absl::AbortedError(what) : absl::OkStatus();
 }
 
 absl::Status Edge::OnData(const EdgeHeader& h, Payload body) {
@@ -320,9 +320,9 @@ absl::Status Edge::OnData(const EdgeHeader& h, Payload body) {
       h.peer_epoch != end_.state().epoch) {
     return absl::OkStatus();  // another incarnation: not worth a validation
   }
-  // Before the checks below: a wish is advice that no state of the protocol
+  // Before the checks below: a request is advice that no state of the protocol
   // depends on, so a frame that is refused afterwards does no harm by it.
-  HearWish(h.wished);
+  OnRequestedFormat(h.requested_format);
   ProductionEnd::Frame f = FrameOf(h);
   if (h.kind == FrameKind::kPayload) {
     // The id is to − 1, and id 0 means no exchange.
@@ -347,8 +347,8 @@ absl::Status Edge::OnData(const EdgeHeader& h, Payload body) {
   return absl::OkStatus();
 }
 
-// A wish is advice: a format that this codec does not offer counts as no wish.
-void Edge::HearWish(uint8_t format) {
+// A request is advice: a format that this codec does not offer counts as none.
+void Edge::OnRequestedFormat(uint8_t format) {
   for (const WireFormat choice : end_.side().codec().choices()) {
     if (static_cast<uint8_t>(choice) == format) end_.side().set_format(choice);
   }
@@ -380,7 +380,7 @@ bool Edge::Sealed(ExchangeId cut) const {
 bool Edge::Unsealable(ExchangeId cut) const {
   const auto it = records_.find(cut);
   if (it == records_.end()) return true;
-  if (it->second.sealed || !acquainted()) return false;
+  if (it->second.sealed || !handshake_done()) return false;
   const ProductionEnd::Record& r = it->second.saved.record;
   const ProductionEnd::State& s = end_.state();
   return r.epoch != s.epoch || r.peer_epoch != s.peer_epoch;

@@ -74,7 +74,7 @@ struct EdgeOptions {
   CorrectionLimits limits = {};
   // There is a codec of the other kind, with or without replicas, to go on with
   // if that is what the other end has begun with.
-  bool yields = false;
+  bool may_switch_codec = false;
 };
 
 // One end of the edge to one other peer.  It owns the end's protocol state,
@@ -108,8 +108,9 @@ class Edge {
   ExchangeId received() const { return end_.state().received; }
   ExchangeId done() const { return end_.state().done; }
   ExchangeId decided() const { return end_.state().decided; }
-  // The other end's epoch is known: exchanges can have payloads.
-  bool acquainted() const { return end_.state().peer_epoch != 0; }
+  // The other end's hello has come and its epoch is known: exchanges can have
+  // payloads.
+  bool handshake_done() const { return end_.state().peer_epoch != 0; }
   // Nothing of this end is outstanding, nothing of the other waits here.
   bool settled() const {
     return end_.state().mine.empty() && end_.state().theirs.empty();
@@ -128,10 +129,12 @@ class Edge {
   }
   bool ended() const { return ended_; }
 
-  // For a codec that leaves a choice: the format that this end wishes to
-  // receive, sent with every frame from here on, and the one that it uses,
-  // which the other end has wished for.
-  void set_wish(WireFormat format) { wish_ = static_cast<uint8_t>(format); }
+  // For a codec that leaves a choice: the format that this end requests of the
+  // other, by every frame from here on, and the one that it uses, which the
+  // other end has requested.
+  void set_requested_format(WireFormat format) {
+    requested_format_ = static_cast<uint8_t>(format);
+  }
   WireFormat format() const { return end_.side().format(); }
 
   // For a replay (decisions.h): the format of the next payload, that it is one
@@ -144,7 +147,8 @@ class Edge {
   // those for which there was no room here.
   bool ExpectsAnswer() const {
     const ProductionEnd::State& s = end_.state();
-    return !acquainted() || (!s.mine.empty() && s.mine.back().id >= s.received);
+    return !handshake_done() ||
+           (!s.mine.empty() && s.mine.back().id >= s.received);
   }
   // An own payload below `limit` is not complete here; or not answered.
   bool IncompleteBelow(ExchangeId limit) const;
@@ -173,8 +177,9 @@ class Edge {
   void ConnectionDown(uint64_t connection);
   // kDataLoss or kFailedPrecondition if the other end breaks the protocol or
   // does not fit (run, layout, codec): close the connection, state is as
-  // before (PROTOCOL.md 4.3).  kAborted: it is for this end, which yields and
-  // has not met the other, to begin again with the codec of the other kind.
+  // before (PROTOCOL.md 4.3).  kAborted: it is for this end, which may
+  // switch its codec and has not heard of the other, to begin again with the
+  // codec of the other kind.
   absl::Status OnFrame(uint64_t connection, std::span<const std::byte> head,
                        Payload body);
 
@@ -216,7 +221,7 @@ class Edge {
   absl::Status OnHello(uint64_t connection, const EdgeHeader& header);
   absl::Status OnOtherCodec(const EdgeHeader& hello) const;
   absl::Status OnData(const EdgeHeader& header, Payload body);
-  void HearWish(uint8_t format);
+  void OnRequestedFormat(uint8_t format);
   void ExtendRecords();
 
   EdgeOptions options_;
@@ -224,7 +229,7 @@ class Edge {
   // The connections that are up, with the last hello received on each: an end
   // that falls back to an older connection will not hear another one there.
   std::map<uint64_t, std::optional<ProductionEnd::Frame>> connections_;
-  uint8_t wish_ = 0;
+  uint8_t requested_format_ = 0;
   bool epoch_raised_ = false;  // risen on this connection already
   int began_ = 0;              // times that the other end began anew on it
   std::vector<OutFrame> outbox_;

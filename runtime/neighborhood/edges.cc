@@ -86,8 +86,8 @@ absl::StatusOr<std::unique_ptr<Edge>> Edges::MakeEdge(const NewEdge& added) {
     o.epoch = EpochAbove(std::max(last->second, epoch_), epoch_);
   }
   o.frontier = added.frontier;
-  // With a codec of the other kind at hand this end may yield (PROTOCOL.md 8).
-  o.yields = added.other_codec != nullptr;
+  // With a codec of the other kind at hand this end may switch (PROTOCOL.md 8).
+  o.may_switch_codec = added.other_codec != nullptr;
   std::unique_ptr<Edge> edge;
   if (added.saved != nullptr) {
     GOSSAMER_ASSIGN_OR_RETURN(edge, Edge::Resume(std::move(o), added.codec, x_,

@@ -34,7 +34,8 @@ struct NewEdge {
   ExchangeId frontier = 1;           // it decides exchanges from here on
   const SavedEdge* saved = nullptr;  // or goes on from this
   std::shared_ptr<const Codec> codec = nullptr;
-  std::shared_ptr<const Codec> other_codec = nullptr;  // EdgeOptions::yields
+  std::shared_ptr<const Codec> other_codec =
+      nullptr;  // EdgeOptions::may_switch_codec
   // It may learn of the view later, and is not waited for until both ends know
   // each other's epoch.
   bool newcomer = false;

@@ -130,7 +130,7 @@ bool Neighborhood::Waits(const Edges::Entry& entry) {
   // epoch, and one that the newest view has no use for only while it is
   // connected.
   return !entry.resting && entry.edge->ExpectsAnswer() &&
-         (!entry.newcomer || entry.edge->acquainted()) &&
+         (!entry.newcomer || entry.edge->handshake_done()) &&
          (!entry.passing || entry.edge->state().ready);
 }
 
@@ -161,8 +161,8 @@ bool Neighborhood::Arrived(std::span<const RowEntry> row, ExchangeId id,
   for (const RowEntry& r : row) {
     const Edges::Entry* entry = edges_.Find(r.peer);
     if (entry == nullptr || entry->edge->received() > id) continue;
-    any = any ||
-          (!entry->resting && (!entry->newcomer || entry->edge->acquainted()));
+    any = any || (!entry->resting &&
+                  (!entry->newcomer || entry->edge->handshake_done()));
     waiting = waiting || HoldsUp(*entry, id);
   }
   if (waiting) return false;
@@ -205,8 +205,8 @@ bool Neighborhood::Alone(ExchangeId id) const {
                      });
 }
 
-bool Neighborhood::Acquainted(std::span<const RowEntry> row) const {
-  bool any = false, met = false, all = true;
+bool Neighborhood::HandshakesDone(std::span<const RowEntry> row) const {
+  bool any = false, one = false, all = true;
   for (const RowEntry& r : row) {
     const Edges::Entry* entry = edges_.Find(r.peer);
     if (entry == nullptr || entry->resting) continue;
@@ -220,12 +220,12 @@ bool Neighborhood::Acquainted(std::span<const RowEntry> row) const {
     const bool same = !entry->transient || entry->edge->state().ready ||
                       !entry->edge->settled();
     const bool known = entry->pace.overdue ||
-                       (entry->edge->acquainted() && same) ||
+                       (entry->edge->handshake_done() && same) ||
                        (entry->transient && entry->newcomer);
-    met = met || known;
+    one = one || known;
     all = all && (entry->newcomer || known);
   }
-  return !any || (all && met);
+  return !any || (all && one);
 }
 
 RoundsSeen Neighborhood::LookAround() const {
@@ -233,7 +233,7 @@ RoundsSeen Neighborhood::LookAround() const {
   for (const auto& [peer, entry] : edges_.entries()) {
     const uint64_t round = RoundOf(entry.edge->received());
     // A peer at its end has skipped all rounds: its frontier is no round.
-    if (entry.resting || !entry.edge->acquainted() || round >= kMaxRound) {
+    if (entry.resting || !entry.edge->handshake_done() || round >= kMaxRound) {
       continue;
     }
     const auto idle =

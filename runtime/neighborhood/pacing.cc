@@ -59,12 +59,12 @@ void Pacing::Prepare(const std::vector<const EdgePace*>& paces,
 
 Pacing::Emission Pacing::Plan(EdgePace& pace, Edge& edge, const Codec& codec,
                               ExchangeId id, float coefficient, bool finite) {
-  // The wish is about what this end receives; the format that it sends is the
-  // other end's wish.
-  if (const auto wish = pace.formats.Choose(codec, slowest_)) {
-    edge.set_wish(*wish);
-    if (*wish != pace.wished.value_or(codec.format())) FormatChanges(id);
-    pace.wished = *wish;
+  // This end requests the format of what it receives; the other end has
+  // requested the format that this end sends.
+  if (const auto format = pace.formats.Choose(codec, slowest_)) {
+    edge.set_requested_format(*format);
+    if (*format != pace.requested.value_or(codec.format())) FormatChanges(id);
+    pace.requested = *format;
   }
   // The log's skips are repeated at a replay; in a run there are none in it.
   const bool wants_payload = finite && !decisions_->Skips(edge.other(), id) &&

@@ -44,7 +44,7 @@ struct EdgePace {
   DeadlineEstimator deadline;
   std::map<ExchangeId, absl::Time> emitted;  // and not heard
   FormatChooser formats;                     // of what this end receives
-  std::optional<WireFormat> wished;
+  std::optional<WireFormat> requested;       // of the other end
   WireFormat reported = WireFormat::kDenseF32;
   bool overdue = false;
   bool behind = false;  // not all that was due was complete

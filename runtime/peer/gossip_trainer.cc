@@ -264,7 +264,7 @@ Task<bool> GossipTrainer::AwaitNeighbours(std::span<const RowEntry> row,
         if (!patient && !neighborhood_.Alone(id)) {
           awaited = std::min(awaited, parts_.loop->Now() + kAwaitedLimit);
         }
-        return neighborhood_.Acquainted(row) ||
+        return neighborhood_.HandshakesDone(row) ||
                parts_.health->asked_in_vain() || parts_.stop->EndedBehind() ||
                parts_.loop->Now() >= awaited;
       },

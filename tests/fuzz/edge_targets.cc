@@ -226,7 +226,7 @@ class Conversation {
     h.ack = Near(edge_.decided());
     h.basis = Near(0);
     h.c = std::bit_cast<float>(static_cast<uint32_t>(Near(0x3e800000)));
-    h.wished = in_.Byte() % 16;
+    h.requested_format = in_.Byte() % 16;
     h.layout = FoldFingerprint(Layout().fingerprint());
     h.run_id = "run";
     h.replica = codec_->needs_replica();

@@ -36,7 +36,7 @@ EdgeHeader Header(FrameKind kind) {
     h.run_id = "run";
   } else {
     h.prev = 256;
-    h.wished = 3;
+    h.requested_format = 3;
     h.payload_bytes = kind == FrameKind::kPayload ? 1000 : 0;
   }
   return h;

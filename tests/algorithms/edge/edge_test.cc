@@ -92,8 +92,8 @@ TEST(EdgeTest, ARefusalOfAnotherRunLayoutOrCodecNamesBoth) {
               AllOf(HasSubstr("with replicas"), HasSubstr("diff-int8")));
 }
 
-// Ends that lack the memory for replicas on all edges, so that one end yields
-// to the other's codec.
+// Ends that lack the memory for replicas on all edges, so that one end
+// switches to the other's codec.
 class OtherCodecTest : public testing::Test {
  protected:
   // Returns the answer to the first hello of an end with `codec`, at an end of
@@ -106,13 +106,13 @@ class OtherCodecTest : public testing::Test {
     EXPECT_EQ(StateOf(end), before);
     return status;
   }
-  static EdgePair Yielding(std::string_view codec) {
+  static EdgePair Switching(std::string_view codec) {
     std::array<EdgeOptions, 2> options = {PairOptions(0), PairOptions(1)};
-    for (EdgeOptions& o : options) o.yields = true;
+    for (EdgeOptions& o : options) o.may_switch_codec = true;
     return EdgePair(PairCodec(codec), Start(), options);
   }
   // A pair with replicas and one without; edge[0] has the lower id.
-  EdgePair with_ = Yielding("innov-int4"), without_ = Yielding("diff-int8");
+  EdgePair with_ = Switching("innov-int4"), without_ = Switching("diff-int8");
 };
 
 TEST_F(OtherCodecTest, OfTwoNewEndsTheOneOfTheHigherIdGivesWay) {
@@ -122,11 +122,11 @@ TEST_F(OtherCodecTest, OfTwoNewEndsTheOneOfTheHigherIdGivesWay) {
 
 TEST_F(OtherCodecTest, ANewEndGivesWayToAnEndThatHasMixed) {
   for (int e : {0, 1}) {
-    EdgePair mixed = Yielding("innov-int4");
+    EdgePair mixed = Switching("innov-int4");
     mixed.Connect(1);
     mixed.Mix(MakeExchangeId(1), kC);
     mixed.Disconnect();
-    EdgePair fresh = Yielding("diff-int8");
+    EdgePair fresh = Switching("diff-int8");
     EXPECT_TRUE(absl::IsAborted(Heard(*fresh.edge[1 - e], *mixed.edge[e])));
     EXPECT_EQ(Heard(*mixed.edge[e], *fresh.edge[1 - e]), absl::OkStatus());
   }
