@@ -41,14 +41,16 @@ uint64_t BasisOf(const EdgeOptions& o, const ProductionEnd::Record& r) {
          1;
 }
 
-CodecSide SideOf(const EdgeOptions& options, std::shared_ptr<const Codec> codec,
-                 DeviceSpan<float> x, std::shared_ptr<SnapshotCache> cache) {
-  CodecSide side(std::move(codec), x, std::move(cache),
-                 EdgeHash(options.self, options.other),
-                 options.self > options.other);
-  side.set_limits(options.limits);
-  side.set_summed(options.summed);
-  return side;
+EdgeCodecState CodecStateOf(const EdgeOptions& options,
+                            std::shared_ptr<const Codec> codec,
+                            DeviceSpan<float> x,
+                            std::shared_ptr<SnapshotCache> cache) {
+  EdgeCodecState codec_state(std::move(codec), x, std::move(cache),
+                             EdgeHash(options.self, options.other),
+                             options.self > options.other);
+  codec_state.set_limits(options.limits);
+  codec_state.set_summed(options.summed);
+  return codec_state;
 }
 
 }  // namespace
@@ -92,14 +94,16 @@ Edge::Edge(EdgeOptions options, ProductionEnd end)
 Edge::Edge(EdgeOptions options, std::shared_ptr<const Codec> codec,
            DeviceSpan<float> x, std::shared_ptr<SnapshotCache> cache)
     : Edge(options,
-           ProductionEnd(SideOf(options, std::move(codec), x, std::move(cache)),
-                         options.epoch, options.frontier, options.window)) {}
+           ProductionEnd(
+               CodecStateOf(options, std::move(codec), x, std::move(cache)),
+               options.epoch, options.frontier, options.window)) {}
 
 absl::StatusOr<std::unique_ptr<Edge>> Edge::Resume(
     EdgeOptions options, std::shared_ptr<const Codec> codec,
     DeviceSpan<float> x, std::shared_ptr<SnapshotCache> cache,
     const SavedEdge& saved) {
-  CodecSide side = SideOf(options, std::move(codec), x, std::move(cache));
+  EdgeCodecState codec_state =
+      CodecStateOf(options, std::move(codec), x, std::move(cache));
   bool fits = true;
   // A file is checked as strictly as a frame: Complete reads these payloads
   // later and has no way to refuse one.
@@ -107,10 +111,10 @@ absl::StatusOr<std::unique_ptr<Edge>> Edge::Resume(
     for (const auto& held : *queue) {
       const float c = held.token.c;
       fits = fits && c > 0 && c <= 1 &&
-             side.Validate(held.token.encoded(held.id)).ok();
+             codec_state.Validate(held.token.encoded(held.id)).ok();
     }
   }
-  if (!side.Restore(saved.side) || !fits) {
+  if (!codec_state.Restore(saved.codec_state) || !fits) {
     return absl::InvalidArgumentError(
         absl::StrCat("the checkpoint's edge to peer ", options.other.value,
                      " has replicas or payloads of another model or codec: "
@@ -118,7 +122,7 @@ absl::StatusOr<std::unique_ptr<Edge>> Edge::Resume(
                      "configuration"));
   }
   const uint64_t basis = BasisOf(options, saved.record);
-  ProductionEnd end(std::move(side), options.epoch, saved.record, basis);
+  ProductionEnd end(std::move(codec_state), options.epoch, saved.record, basis);
   return std::unique_ptr<Edge>(new Edge(std::move(options), std::move(end)));
 }
 
@@ -145,8 +149,8 @@ bool Edge::UnansweredBelow(ExchangeId limit) const {
 }
 
 bool Edge::Emit(ExchangeId id, float coefficient, bool finite) {
-  end_.side().set_coefficient(coefficient);
-  const bool due = !end_.side().codec().Due(RoundOf(id)).empty();
+  end_.codec_state().set_coefficient(coefficient);
+  const bool due = !end_.codec_state().codec().Due(RoundOf(id)).empty();
   return end_.Emit(id, finite && due, Sender());
 }
 
@@ -197,12 +201,14 @@ void Edge::Queue(const ProductionEnd::Frame& f) {
   // connections, and a frame is judged by itself.
   h.layout = FoldFingerprint(options_.layout);
   if (f.kind == FrameKind::kHello) {
-    h.replica = end_.side().codec().needs_replica();
+    h.replica = end_.codec_state().codec().needs_replica();
     h.run_id = options_.run_id;
   } else {
     h.requested_format = requested_format_;
   }
-  if (f.kind != FrameKind::kPayload) h.format = end_.side().codec().format();
+  if (f.kind != FrameKind::kPayload) {
+    h.format = end_.codec_state().codec().format();
+  }
   const bool payload = f.kind == FrameKind::kPayload;
   const bool hello = f.kind == FrameKind::kHello;
   outbox_.push_back({.head = EncodeHeader(h),
@@ -218,7 +224,7 @@ std::vector<Edge::OutFrame> Edge::TakeFrames() {
       outbox_, [](OutFrame& frame) { return !frame.ready.done(); });
   // A device that has failed has encoded nothing, and may be seen to have
   // failed just now.
-  if (!end_.side().codec().queue().status().ok()) return {};
+  if (!end_.codec_state().codec().queue().status().ok()) return {};
   std::vector<OutFrame> waiting(std::make_move_iterator(late),
                                 std::make_move_iterator(outbox_.end()));
   outbox_.erase(late, outbox_.end());
@@ -259,7 +265,7 @@ absl::Status Edge::CheckFits(const EdgeHeader& h) const {
 }
 
 absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
-  const bool replica = end_.side().codec().needs_replica();
+  const bool replica = end_.codec_state().codec().needs_replica();
   if (h.run_id != options_.run_id) {
     return absl::FailedPreconditionError(
         absl::StrCat("peer ", options_.other.value, " belongs to run '",
@@ -304,7 +310,7 @@ absl::Status Edge::OnOtherCodec(const EdgeHeader& hello) const {
   const std::string what =
       absl::StrCat("peer ", options_.other.value, " uses a codec ",
                    hello.replica ? "with" : "without", " replicas, this peer '",
-                   std::string(end_.side().codec().name()), "'");
+                   std::string(end_.codec_state().codec().name()), "'");
   if (!options_.may_switch_codec || (begun && begun_there)) {
     return absl::FailedPreconditionError(
         absl::StrCat(what, "; both need the same codec"));
@@ -333,7 +339,8 @@ absl::Status Edge::OnData(const EdgeHeader& h, Payload body) {
     // The payload is unpacked and validated before the protocol sees it, since
     // Complete cannot refuse what has been accepted.
     GOSSAMER_ASSIGN_OR_RETURN(
-        f.token, end_.side().Receive(h.to - 1, h.format, h.c, std::move(body)));
+        f.token,
+        end_.codec_state().Receive(h.to - 1, h.format, h.c, std::move(body)));
   } else if (!body.empty()) {
     return absl::DataLossError("skip with a payload");
   }
@@ -349,17 +356,20 @@ absl::Status Edge::OnData(const EdgeHeader& h, Payload body) {
 
 // A request is advice: a format that this codec does not offer counts as none.
 void Edge::OnRequestedFormat(uint8_t format) {
-  for (const WireFormat choice : end_.side().codec().choices()) {
-    if (static_cast<uint8_t>(choice) == format) end_.side().set_format(choice);
+  for (const WireFormat choice : end_.codec_state().codec().choices()) {
+    if (static_cast<uint8_t>(choice) == format) {
+      end_.codec_state().set_format(choice);
+    }
   }
 }
 
 void Edge::BeginRecord(ExchangeId cut, SavedEdge spare) {
   records_.erase(cut);
   if (ended_) return;
-  records_.emplace(
-      cut, Recording{SavedEdge{end_.BeginRecord(cut),
-                               end_.side().Save(std::move(spare.side))}});
+  records_.emplace(cut,
+                   Recording{SavedEdge{
+                       end_.BeginRecord(cut),
+                       end_.codec_state().Save(std::move(spare.codec_state))}});
   // Payloads that were received before the cut may seal the record already.
   ExtendRecords();
 }

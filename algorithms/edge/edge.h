@@ -1,5 +1,5 @@
-// One end of a real edge: the protocol (edge_end.h), the codec (codec_side.h)
-// and frames as bytes (frame.h), put together.
+// One end of a real edge: the protocol (edge_end.h), the codec
+// (edge_codec_state.h) and frames as bytes (frame.h), put together.
 //
 // Pure like its parts: the caller moves frames, reports connections and decides
 // when things are due.  Everything that comes from the other end is checked
@@ -22,7 +22,7 @@
 #include "algorithms/base/ids.h"
 #include "algorithms/base/payload.h"
 #include "algorithms/compress/codec.h"
-#include "algorithms/edge/codec_side.h"
+#include "algorithms/edge/edge_codec_state.h"
 #include "algorithms/edge/edge_end.h"
 #include "algorithms/edge/frame.h"
 
@@ -43,7 +43,8 @@ constexpr uint64_t EpochAbove(uint64_t epoch, uint64_t own) {
   return (epoch / kEpochLevel + 1) * kEpochLevel + own % kEpochLevel;
 }
 
-using ProductionEnd = EdgeEnd<uint64_t, CodecSide, kEpochLevel, kMaxEdgeWindow>;
+using ProductionEnd =
+    EdgeEnd<uint64_t, EdgeCodecState, kEpochLevel, kMaxEdgeWindow>;
 using ProductionFrame = EdgeFrame<uint64_t, EdgeMessage>;
 
 // A frame's fields as a header has them, except those that all frames of an
@@ -56,7 +57,7 @@ ProductionFrame FrameOf(const EdgeHeader& header);
 // state at the cut.
 struct SavedEdge {
   ProductionEnd::Record record;
-  CodecSide::Saved side;
+  EdgeCodecState::Saved codec_state;
 };
 using SavedEdges = std::map<PeerId, SavedEdge>;  // by the other end
 
@@ -70,7 +71,7 @@ struct EdgeOptions {
   ExchangeId frontier = 1;  // first exchange that this end decides
   int window = 1;           // W = max(1, overlap_steps), at most kMaxEdgeWindow
   uint64_t layout = 0;      // ParameterLayout::fingerprint()
-  Extent summed = {};       // CodecSide::set_summed
+  Extent summed = {};       // EdgeCodecState::set_summed
   CorrectionLimits limits = {};
   // There is a codec of the other kind, with or without replicas, to go on with
   // if that is what the other end has begun with.
@@ -115,17 +116,19 @@ class Edge {
   bool settled() const {
     return end_.state().mine.empty() && end_.state().theirs.empty();
   }
-  uint64_t corrections() const { return end_.side().corrections(); }
+  uint64_t corrections() const { return end_.codec_state().corrections(); }
   const ProductionEnd::State& state() const { return end_.state(); }
-  const CodecSide& side() const { return end_.side(); }
-  double TakeLongest() { return end_.side().TakeLongest(); }
-  void add_observer(CorrectionObserver* o) { end_.side().add_observer(o); }
+  const EdgeCodecState& codec_state() const { return end_.codec_state(); }
+  double TakeLongest() { return end_.codec_state().TakeLongest(); }
+  void add_observer(CorrectionObserver* o) {
+    end_.codec_state().add_observer(o);
+  }
   // This edge is given up, and is in no record: the other end would go on with
   // a difference that this end has given back.  A later edge to the same peer
   // is another one.
   void End() {
     ended_ = true;
-    end_.side().OnEnd();
+    end_.codec_state().OnEnd();
   }
   bool ended() const { return ended_; }
 
@@ -135,11 +138,11 @@ class Edge {
   void set_requested_format(WireFormat format) {
     requested_format_ = static_cast<uint8_t>(format);
   }
-  WireFormat format() const { return end_.side().format(); }
+  WireFormat format() const { return end_.codec_state().format(); }
 
   // For a replay (decisions.h): the format of the next payload, that it is one
   // whatever the other end did, and whether there is room for it.
-  void use_format(WireFormat format) { end_.side().set_format(format); }
+  void use_format(WireFormat format) { end_.codec_state().set_format(format); }
   void set_force_payload(bool force) { end_.set_force_payload(force); }
   bool HasRoom() const { return end_.HasRoom(); }
   // The other end is sure to send a frame: it has not come yet, or owes an

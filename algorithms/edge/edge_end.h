@@ -2,9 +2,9 @@
 // with exactly opposite signs, at both ends (PROTOCOL.md, cited by section).
 //
 // Pure: events in, frames out.  Knows nothing of vectors, codecs, sockets or
-// clocks.  The cargo of the protocol is a Side (below); ids and epochs are any
-// unsigned type, so that the exhaustive search in tests/algorithms runs on
-// this very source with small ones.
+// clocks.  A CodecState (below) makes payloads and applies them; ids and epochs
+// are any unsigned type, so that the exhaustive search in tests/algorithms runs
+// on this very source with small ones.
 
 #ifndef GOSSAMER_ALGORITHMS_EDGE_EDGE_END_H_
 #define GOSSAMER_ALGORITHMS_EDGE_EDGE_END_H_
@@ -19,19 +19,19 @@ namespace gossamer {
 // One end's half of the protocol: it decides which exchanges are payloads and
 // which are skips, and completes each exchange once and in order.
 //
-// Side is the cargo of the protocol:
+// CodecState makes payloads and applies them:
 //   Token                     one encoded snapshot, copyable, {} is none
-//   void OnZero()             an incarnation starts: x̂ = D = 0, first = true
+//   void OnReset()            an incarnation starts: x̂ = D = 0, first = true
 //   Token OnEmit(N id)        encodes x for exchange `id`
 //   void OnComplete(N id, const Token* mine, const Token* theirs)
 //                             exchange `id` is decided at both ends; null is a
 //                             skip, never both; called in order of ids
 // N counts ids and epochs; an epoch is level · kLevel + nonce (PROTOCOL.md 5).
-template <typename N, typename Side, N kLevel, int kMaxWindow,
+template <typename N, typename CodecState, N kLevel, int kMaxWindow,
           typename Rules = SoundRules>
 class EdgeEnd {
  public:
-  using Token = typename Side::Token;
+  using Token = typename CodecState::Token;
   using State = EdgeState<N, Token, kMaxWindow>;
   using Frame = EdgeFrame<N, Token>;
   using Record = EdgeRecord<N, Token, kMaxWindow>;
@@ -39,18 +39,18 @@ class EdgeEnd {
   EdgeEnd() = default;
   // A new incarnation: `epoch` differs from those of all others of this end;
   // ids from `frontier` on will be decided; W = `window` in [1, kMaxWindow].
-  EdgeEnd(Side side, N epoch, N frontier, int window)
-      : side_(std::move(side)), nonce_(epoch % kLevel) {
+  EdgeEnd(CodecState codec_state, N epoch, N frontier, int window)
+      : codec_state_(std::move(codec_state)), nonce_(epoch % kLevel) {
     s_.epoch = epoch;
     s_.decided = frontier;
     s_.window = s_.peer_window = s_.effective_window =
         static_cast<uint8_t>(window);
   }
-  // A new incarnation of this end that goes on from a sealed record; `side` is
-  // as the record left it.  The record counts only if the other end restores
-  // the same cut (PROTOCOL.md 6).
-  EdgeEnd(Side side, N epoch, const Record& record, N basis)
-      : EdgeEnd(std::move(side), epoch, record.cut, record.window) {
+  // A new incarnation of this end that goes on from a sealed record;
+  // `codec_state` is as the record left it.  The record counts only if the
+  // other end restores the same cut (PROTOCOL.md 6).
+  EdgeEnd(CodecState codec_state, N epoch, const Record& record, N basis)
+      : EdgeEnd(std::move(codec_state), epoch, record.cut, record.window) {
     s_.basis = basis;
     s_.received = s_.peer_done = record.cut;
     s_.done = record.done;
@@ -61,8 +61,8 @@ class EdgeEnd {
   }
 
   const State& state() const { return s_; }
-  const Side& side() const { return side_; }
-  Side& side() { return side_; }
+  const CodecState& codec_state() const { return codec_state_; }
+  CodecState& codec_state() { return codec_state_; }
 
   // At most `window` own payloads incomplete here, in [1, W]: the part in use
   // of a window that may be needed later (PROTOCOL.md 2).  The bound on
@@ -148,7 +148,7 @@ class EdgeEnd {
   }
 
   // Begins a record of the boundary before `cut`: all ids below it are decided
-  // here.  The caller saves the Side as it is now.
+  // here.  The caller saves the CodecState as it is now.
   Record BeginRecord(N cut) const;
   // Adds what this end has received for ids below the cut since; true if the
   // record is sealed: it then holds both payloads of every exchange below the
@@ -180,7 +180,7 @@ class EdgeEnd {
   void Resend(const Frame& hello, Out&& out);
 
   State s_;
-  Side side_;
+  CodecState codec_state_;
   N nonce_ = 0;
   bool force_payload_ = false;
 };

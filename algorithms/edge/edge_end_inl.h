@@ -10,10 +10,11 @@
 
 namespace gossamer {
 
-template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
+template <typename N, typename CodecState, N kLevel, int kMaxWindow,
+          typename Rules>
 template <typename Out>
-bool EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Emit(N id, bool payload,
-                                                       Out&& out) {
+bool EdgeEnd<N, CodecState, kLevel, kMaxWindow, Rules>::Emit(N id, bool payload,
+                                                             Out&& out) {
   assert(id >= s_.decided);
   payload = payload && MaySendPayload(id);
   s_.decided = id + 1;
@@ -21,7 +22,7 @@ bool EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Emit(N id, bool payload,
     s_.ack_due = true;
     return false;
   }
-  s_.mine.PushBack({id, s_.last, side_.OnEmit(id)});
+  s_.mine.PushBack({id, s_.last, codec_state_.OnEmit(id)});
   s_.last = id;
   // Without a ready connection the payload waits in `mine`, and the next hello
   // brings it (PROTOCOL.md 4.6).
@@ -29,8 +30,9 @@ bool EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Emit(N id, bool payload,
   return true;
 }
 
-template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
-void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Complete(N limit) {
+template <typename N, typename CodecState, N kLevel, int kMaxWindow,
+          typename Rules>
+void EdgeEnd<N, CodecState, kLevel, kMaxWindow, Rules>::Complete(N limit) {
   // An id is complete only once both ends have decided it (PROTOCOL.md 4.4).
   limit = std::min({limit, s_.decided, s_.received});
   while (s_.done < limit) {
@@ -48,8 +50,8 @@ void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Complete(N limit) {
     }
     if (mine && mine->id != id) mine = nullptr;
     if (theirs && theirs->id != id) theirs = nullptr;
-    side_.OnComplete(id, mine ? &mine->token : nullptr,
-                     theirs ? &theirs->token : nullptr);
+    codec_state_.OnComplete(id, mine ? &mine->token : nullptr,
+                            theirs ? &theirs->token : nullptr);
     if (theirs) {
       s_.theirs.PopFront();
       s_.ack_due = true;
@@ -59,8 +61,10 @@ void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Complete(N limit) {
   Release();
 }
 
-template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
-Verdict EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::OnData(const Frame& f) {
+template <typename N, typename CodecState, N kLevel, int kMaxWindow,
+          typename Rules>
+Verdict EdgeEnd<N, CodecState, kLevel, kMaxWindow, Rules>::OnData(
+    const Frame& f) {
   // Checks in the order of PROTOCOL.md 4.3: nothing is stored before the last
   // of them, so a frame is taken whole or dropped whole.
   if (f.epoch != s_.peer_epoch || f.peer_epoch != s_.epoch) {
@@ -92,11 +96,12 @@ Verdict EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::OnData(const Frame& f) {
   return Verdict::kAccepted;
 }
 
-template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
+template <typename N, typename CodecState, N kLevel, int kMaxWindow,
+          typename Rules>
 template <typename Out>
-void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::OnHello(const Frame& f,
-                                                          bool current,
-                                                          Out&& out) {
+void EdgeEnd<N, CodecState, kLevel, kMaxWindow, Rules>::OnHello(const Frame& f,
+                                                                bool current,
+                                                                Out&& out) {
   if (f.epoch < s_.peer_epoch) return;  // an earlier incarnation
   const N epoch = s_.epoch, peer_epoch = s_.peer_epoch;
   if (f.peer_epoch > s_.epoch && !Rules::Broken(Rule::kRise)) {
@@ -129,8 +134,9 @@ void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::OnHello(const Frame& f,
   if (current) Resend(f, out);
 }
 
-template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
-auto EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::BeginRecord(N cut) const
+template <typename N, typename CodecState, N kLevel, int kMaxWindow,
+          typename Rules>
+auto EdgeEnd<N, CodecState, kLevel, kMaxWindow, Rules>::BeginRecord(N cut) const
     -> Record {
   Record r;
   r.cut = cut;
@@ -156,8 +162,9 @@ auto EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::BeginRecord(N cut) const
   return r;
 }
 
-template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
-bool EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::ExtendRecord(
+template <typename N, typename CodecState, N kLevel, int kMaxWindow,
+          typename Rules>
+bool EdgeEnd<N, CodecState, kLevel, kMaxWindow, Rules>::ExtendRecord(
     Record& r) const {
   if (r.epoch != s_.epoch || r.peer_epoch != s_.peer_epoch ||
       s_.peer_epoch == 0) {
@@ -177,17 +184,19 @@ bool EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::ExtendRecord(
   return s_.received >= r.cut || SeededBug("seal-early");
 }
 
-template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
-void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Start() {
+template <typename N, typename CodecState, N kLevel, int kMaxWindow,
+          typename Rules>
+void EdgeEnd<N, CodecState, kLevel, kMaxWindow, Rules>::Start() {
   s_.received = s_.done = s_.peer_done = s_.last = s_.announced = s_.resumed =
       0;
   s_.mine.Clear();
   s_.theirs.Clear();
-  side_.OnZero();
+  codec_state_.OnReset();
 }
 
-template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
-void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Release() {
+template <typename N, typename CodecState, N kLevel, int kMaxWindow,
+          typename Rules>
+void EdgeEnd<N, CodecState, kLevel, kMaxWindow, Rules>::Release() {
   while (
       !s_.mine.empty() && s_.mine.front().id < s_.peer_done &&
       (s_.mine.front().id < s_.done || Rules::Broken(Rule::kRetainUntilDone))) {
@@ -195,8 +204,9 @@ void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Release() {
   }
 }
 
-template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
-auto EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Hello() const -> Frame {
+template <typename N, typename CodecState, N kLevel, int kMaxWindow,
+          typename Rules>
+auto EdgeEnd<N, CodecState, kLevel, kMaxWindow, Rules>::Hello() const -> Frame {
   Frame f;
   f.kind = FrameKind::kHello;
   f.epoch = s_.epoch;
@@ -208,9 +218,11 @@ auto EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Hello() const -> Frame {
   return f;
 }
 
-template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
-auto EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Data(FrameKind kind, N prev,
-                                                       N to) const -> Frame {
+template <typename N, typename CodecState, N kLevel, int kMaxWindow,
+          typename Rules>
+auto EdgeEnd<N, CodecState, kLevel, kMaxWindow, Rules>::Data(FrameKind kind,
+                                                             N prev, N to) const
+    -> Frame {
   Frame f;
   f.kind = kind;
   f.epoch = s_.epoch;
@@ -221,9 +233,10 @@ auto EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Data(FrameKind kind, N prev,
   return f;
 }
 
-template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
+template <typename N, typename CodecState, N kLevel, int kMaxWindow,
+          typename Rules>
 template <typename Out>
-void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::SendPayload(
+void EdgeEnd<N, CodecState, kLevel, kMaxWindow, Rules>::SendPayload(
     const Held<N, Token>& held, Out&& out) {
   Frame f = Data(FrameKind::kPayload, held.prev, held.id + 1);
   f.token = held.token;
@@ -233,17 +246,19 @@ void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::SendPayload(
   out(f);
 }
 
-template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
+template <typename N, typename CodecState, N kLevel, int kMaxWindow,
+          typename Rules>
 template <typename Out>
-void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::SendSkip(Out&& out) {
+void EdgeEnd<N, CodecState, kLevel, kMaxWindow, Rules>::SendSkip(Out&& out) {
   s_.announced = s_.decided;
   out(Data(FrameKind::kSkip, s_.last, s_.decided));
 }
 
-template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
+template <typename N, typename CodecState, N kLevel, int kMaxWindow,
+          typename Rules>
 template <typename Out>
-void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Resend(const Frame& hello,
-                                                         Out&& out) {
+void EdgeEnd<N, CodecState, kLevel, kMaxWindow, Rules>::Resend(
+    const Frame& hello, Out&& out) {
   s_.ready = true;
   if (!Rules::Broken(Rule::kResend)) {
     const N from = hello.peer_epoch == s_.epoch ? hello.to : N{0};

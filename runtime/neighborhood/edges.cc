@@ -192,7 +192,7 @@ void Edges::Drop(PeerId peer) {
   // The epoch is kept for the next edge to this peer (MakeEdge).
   last_epochs_[peer] = it->second.edge->state().epoch;
   corrections_of_gone_ += it->second.edge->corrections();
-  clipped_of_gone_ += it->second.edge->side().clipping().clipped;
+  clipped_of_gone_ += it->second.edge->codec_state().clipping().clipped;
   // Observers give back what the edge has added before it is destroyed.
   it->second.edge->End();
   entries_.erase(it);
@@ -351,7 +351,7 @@ std::optional<Clipping> Edges::TakeClipping() {
   if (options_.limits.clip_radius == 0) return std::nullopt;
   Clipping all{.clipped = clipped_of_gone_};
   for (auto& [peer, entry] : entries_) {
-    all.clipped += entry.edge->side().clipping().clipped;
+    all.clipped += entry.edge->codec_state().clipping().clipped;
     all.longest = std::max(all.longest, entry.edge->TakeLongest());
   }
   return all;
@@ -508,7 +508,7 @@ void Edges::ReportLost(Entry& entry) const {
 }
 
 void Edges::ReportClipped(Entry& entry) const {
-  const Clipping& seen = entry.edge->side().clipping();
+  const Clipping& seen = entry.edge->codec_state().clipping();
   if (const uint64_t more = entry.left_out.Due(seen.left_out); more != 0) {
     Report("edge_exploded",
            absl::StrFormat("peer %d: %d of %d corrections so far were left "

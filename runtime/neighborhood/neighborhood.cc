@@ -41,7 +41,7 @@ void Neighborhood::PreparePacing() {
   int idle = 0;
   for (const auto& [peer, entry] : edges_.entries()) {
     paces.push_back(&entry.pace);
-    idle = std::max(idle, entry.edge->side().codec().idle_rounds());
+    idle = std::max(idle, entry.edge->codec_state().codec().idle_rounds());
   }
   pacing_.Prepare(paces, idle);
 }
@@ -237,7 +237,7 @@ RoundsSeen Neighborhood::LookAround() const {
       continue;
     }
     const auto idle =
-        static_cast<uint64_t>(entry.edge->side().codec().idle_rounds());
+        static_cast<uint64_t>(entry.edge->codec_state().codec().idle_rounds());
     seen.idle = std::max(seen.idle, idle);
     // A new edge begins ahead of everybody: a peer that is there, or where its
     // overlap and rounds without exchanges let it go alone, waits for the

@@ -15,7 +15,7 @@
 #define GOSSAMER_RUNTIME_NEIGHBORHOOD_PAYLOAD_STAGGER_H_
 
 #include "algorithms/base/ids.h"
-#include "algorithms/edge/codec_side.h"
+#include "algorithms/edge/edge_codec_state.h"
 
 namespace gossamer {
 

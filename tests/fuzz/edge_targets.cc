@@ -269,7 +269,7 @@ void SavedEdgeRecord(Bytes input) {
   if (!saved.ok()) return;
   std::vector<float> x(Layout().size());
   for (const auto& codec : Codecs()) {
-    saved->side.codec = codec->name();
+    saved->codec_state.codec = codec->name();
     (void)Edge::Resume(Options(), codec, x, std::make_shared<SnapshotCache>(),
                        *saved);
   }

@@ -50,7 +50,7 @@ TEST(GoldenEdgeTest, FramesAndHeadsAreAsTheyWere) {
                    EncodeCollectiveHead(
                        {.operation = 0x901, .step = 3, .body_bytes = 1000}));
   SavedEdge saved;
-  saved.side.codec = "innov-int4";
+  saved.codec_state.codec = "innov-int4";
   ExpectGoldenWire("saved-edge/small", EncodeSavedEdge(saved));
 }
 

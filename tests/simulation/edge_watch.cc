@@ -87,9 +87,9 @@ void EdgeWatch::CheckReplicas(const Neighborhood& edges,
   if (limits_.replicas == 0) return;
   uint64_t bytes = 0;
   edges.VisitEdges([&](const Edge& edge) {
-    if (!edge.side().codec().needs_replica()) return;
+    if (!edge.codec_state().codec().needs_replica()) return;
     if (excused_.contains(edge.other()) || !view.RankOf(edge.other())) return;
-    const CodecSide::Saved saved = edge.side().Save();
+    const EdgeCodecState::Saved saved = edge.codec_state().Save();
     bytes += sizeof(float) * (saved.replica.size() + saved.difference.size());
   });
   if (bytes <= 2 * limits_.replicas) return;

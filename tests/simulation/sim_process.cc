@@ -212,7 +212,7 @@ std::vector<float> SimProcess::Brought() {
   const std::set<PeerId> watched = peer_->neighborhood().Watched();
   peer_->neighborhood().VisitEdges([&](const Edge& edge) {
     if (watched.contains(edge.other()) || !view().RankOf(edge.other())) return;
-    const std::vector<float> sum = edge.side().Save().sum;
+    const std::vector<float> sum = edge.codec_state().Save().sum;
     for (size_t i = 0; i < sum.size(); ++i) brought[i] -= sum[i];
   });
   return brought;

@@ -103,8 +103,8 @@ TEST_P(RecordTest, ResumesToTheBitWithExchangesPending) {
     Round(again, round, window);
     ASSERT_EQ(pair.x, again.x) << round;
   }
-  EXPECT_EQ(pair.edge[0]->side().Save().difference,
-            again.edge[0]->side().Save().difference);
+  EXPECT_EQ(pair.edge[0]->codec_state().Save().difference,
+            again.edge[0]->codec_state().Save().difference);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -130,7 +130,9 @@ TEST(EdgeRecordTest, ARecordPairsOnlyWithOneOfTheSameCut) {
     EXPECT_TRUE(edge->settled());
     EXPECT_EQ(edge->state().basis,
               edge == pair.edge[0] ? pair.edge[0]->state().basis : 0u);
-    for (const float v : edge->side().Save().difference) ASSERT_EQ(v, 0.0f);
+    for (const float v : edge->codec_state().Save().difference) {
+      ASSERT_EQ(v, 0.0f);
+    }
   }
 }
 
@@ -226,23 +228,23 @@ TEST(EdgeRecordTest, ARecordTakesTheMemoryThatItIsGiven) {
   for (uint64_t round = 1; round < 5; ++round) Round(pair, round, 1);
   Edge& edge = *pair.edge[0];
   SavedEdge spare;
-  spare.side = edge.side().Room();
-  const float* const memory[] = {spare.side.replica.data(),
-                                 spare.side.difference.data()};
+  spare.codec_state = edge.codec_state().Room();
+  const float* const memory[] = {spare.codec_state.replica.data(),
+                                 spare.codec_state.difference.data()};
   for (uint64_t round = 5; round < 8; ++round) {
     const ExchangeId cut = MakeExchangeId(round);
     for (auto& end : pair.edge) end->SkipTo(cut);
     edge.BeginRecord(cut, std::move(spare));
-    const CodecSide::Saved now = edge.side().Save();
+    const EdgeCodecState::Saved now = edge.codec_state().Save();
     pair.edge[1]->Announce();
     pair.Pump();
     Round(pair, round, 1);
     spare = edge.TakeRecord(cut).value();
-    EXPECT_EQ(spare.side.replica.data(), memory[0]) << round;
-    EXPECT_EQ(spare.side.difference.data(), memory[1]) << round;
-    EXPECT_EQ(spare.side.replica, now.replica);
-    EXPECT_EQ(spare.side.difference, now.difference);
-    EXPECT_EQ(spare.side.progress, now.progress);
+    EXPECT_EQ(spare.codec_state.replica.data(), memory[0]) << round;
+    EXPECT_EQ(spare.codec_state.difference.data(), memory[1]) << round;
+    EXPECT_EQ(spare.codec_state.replica, now.replica);
+    EXPECT_EQ(spare.codec_state.difference, now.difference);
+    EXPECT_EQ(spare.codec_state.progress, now.progress);
   }
 }
 

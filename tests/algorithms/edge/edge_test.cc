@@ -183,12 +183,12 @@ TEST(EdgeTest, ClippedCorrectionsAreShortAndOppositeToTheBit) {
       ASSERT_EQ(here.size(), there.size());
       for (size_t k = 0; k < here.size(); ++k) ASSERT_EQ(here[k], -there[k]);
     }
-    const Clipping& seen = pair.edge[0]->side().clipping();
+    const Clipping& seen = pair.edge[0]->codec_state().clipping();
     EXPECT_GT(seen.clipped, 0u);
-    EXPECT_EQ(seen.clipped, pair.edge[1]->side().clipping().clipped);
-    EXPECT_EQ(seen.longest, pair.edge[1]->side().clipping().longest);
+    EXPECT_EQ(seen.clipped, pair.edge[1]->codec_state().clipping().clipped);
+    EXPECT_EQ(seen.longest, pair.edge[1]->codec_state().clipping().longest);
     EXPECT_GT(pair.edge[0]->TakeLongest(), kRadius);
-    EXPECT_EQ(pair.edge[0]->side().clipping().longest, 0);
+    EXPECT_EQ(pair.edge[0]->codec_state().clipping().longest, 0);
   }
 }
 
@@ -339,8 +339,8 @@ TEST(EdgeTest, ARestartedEndStartsAtZeroAndMixesOn) {
   }
   EXPECT_EQ(pair.edge[0]->corrections(), 9u);
   EXPECT_EQ(pair.edge[1]->corrections(), 4u);
-  const auto d = pair.edge[0]->side().Save().difference;
-  const auto e = pair.edge[1]->side().Save().difference;
+  const auto d = pair.edge[0]->codec_state().Save().difference;
+  const auto e = pair.edge[1]->codec_state().Save().difference;
   for (size_t i = 0; i < d.size(); ++i) ASSERT_EQ(d[i], -e[i]);
 }
 
@@ -379,7 +379,7 @@ TEST(EdgeTest, ALosslessResetForgetsReplicasAndNoCorrection) {
   pair.edge[0]->LosslessReset();
   pair.Pump();
   for (auto& edge : pair.edge) {
-    for (const float v : edge->side().Save().replica) ASSERT_EQ(v, 0.0f);
+    for (const float v : edge->codec_state().Save().replica) ASSERT_EQ(v, 0.0f);
     EXPECT_EQ(edge->corrections(), 2u);
   }
   pair.Mix(MakeExchangeId(3), kC);

@@ -53,11 +53,11 @@ inline std::string StateOf(const Edge& edge) {
                       ",", Crc32c(held.token.bytes.bytes()));
     }
   }
-  const CodecSide::Saved side = edge.side().Save();
-  for (const auto* v : {&side.replica, &side.difference}) {
+  const EdgeCodecState::Saved saved = edge.codec_state().Save();
+  for (const auto* v : {&saved.replica, &saved.difference}) {
     absl::StrAppend(&text, " ", Crc32c(std::as_bytes(std::span(*v))));
   }
-  for (const CodecSide::Progress& p : side.progress) {
+  for (const EdgeCodecState::Progress& p : saved.progress) {
     absl::StrAppend(&text, " ", p.first, p.emit_interval, p.complete_interval);
   }
   return absl::StrCat(text, " ", edge.corrections());
@@ -83,7 +83,7 @@ inline EdgeHeader HelloOf(const Edge& from) {
   h.peer_epoch = from.state().peer_epoch;
   h.layout = FoldFingerprint(PairLayout().fingerprint());
   h.run_id = "run";
-  h.replica = from.side().codec().needs_replica();
+  h.replica = from.codec_state().codec().needs_replica();
   return h;
 }
 

@@ -1,4 +1,4 @@
-#include "algorithms/edge/codec_side.h"
+#include "algorithms/edge/edge_codec_state.h"
 
 #include <algorithm>
 #include <cmath>
@@ -50,8 +50,9 @@ EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
 
 DeviceSpan<float> SnapshotCache::Zeros(const DeviceQueue& queue, size_t size) {
   // Parts differ in size.
-  if (zeros_.size() < size)
+  if (zeros_.size() < size) {
     zeros_ = DeviceVector<float>::Unset(queue, size, "zeros");
+  }
   const DeviceSpan<float> zeros = zeros_.span().first(size);
   queue.Clear(zeros);
   return zeros;
@@ -77,9 +78,10 @@ EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
   return message_;
 }
 
-CodecSide::CodecSide(std::shared_ptr<const Codec> codec, DeviceSpan<float> x,
-                     std::shared_ptr<SnapshotCache> cache, uint64_t edge_hash,
-                     bool upper)
+EdgeCodecState::EdgeCodecState(std::shared_ptr<const Codec> codec,
+                               DeviceSpan<float> x,
+                               std::shared_ptr<SnapshotCache> cache,
+                               uint64_t edge_hash, bool upper)
     : codec_(std::move(codec)),
       x_(x),
       cache_(std::move(cache)),
@@ -89,25 +91,25 @@ CodecSide::CodecSide(std::shared_ptr<const Codec> codec, DeviceSpan<float> x,
       max_differences_(static_cast<size_t>(codec_->parts())),
       progress_(static_cast<size_t>(codec_->parts())) {}
 
-uint64_t CodecSide::ResyncInterval(ExchangeId id) const {
+uint64_t EdgeCodecState::ResyncInterval(ExchangeId id) const {
   return (RoundOf(id) + offset_) / kResyncRounds;
 }
 
-void CodecSide::OnEnd() {
+void EdgeCodecState::OnEnd() {
   if (sum_.empty()) return;
   if (!SeededBug("keep-duals")) {
     for (CorrectionObserver* o : observers_) o->OnEdgeEnd(sum_);
   }
-  // An edge that was given up may still begin an incarnation, and OnZero comes
+  // An edge that was given up may still begin an incarnation, and OnReset comes
   // here again; the sum counts once.
   sum_ = {};
 }
 
-void CodecSide::OnZero() {
+void EdgeCodecState::OnReset() {
   // Before anything is cleared: an observer gets the sum of the incarnation
   // that has just ended.
   OnEnd();
-  for (CorrectionObserver* o : observers_) o->OnZero();
+  for (CorrectionObserver* o : observers_) o->OnReset();
   replica_.Clear();
   if (!SeededBug("keep-difference")) {
     difference_.Clear();
@@ -117,8 +119,9 @@ void CodecSide::OnZero() {
   std::ranges::fill(max_differences_, 0.0f);
 }
 
-absl::StatusOr<EdgeMessage> CodecSide::Receive(ExchangeId id, WireFormat format,
-                                               float c, Payload bytes) const {
+absl::StatusOr<EdgeMessage> EdgeCodecState::Receive(ExchangeId id,
+                                                    WireFormat format, float c,
+                                                    Payload bytes) const {
   EdgeMessage message{.format = format, .c = c, .bytes = std::move(bytes)};
   GOSSAMER_RETURN_IF_ERROR(Validate(message.encoded(id)));
   if (bounds_differences()) {
@@ -127,7 +130,7 @@ absl::StatusOr<EdgeMessage> CodecSide::Receive(ExchangeId id, WireFormat format,
   return message;
 }
 
-EdgeMessage CodecSide::OnEmit(ExchangeId id) {
+EdgeMessage EdgeCodecState::OnEmit(ExchangeId id) {
   EdgeMessage message;
   float relative = 1;
   switch (codec_->memory()) {
@@ -155,7 +158,7 @@ EdgeMessage CodecSide::OnEmit(ExchangeId id) {
   return message;
 }
 
-WireFormat CodecSide::BeginPayload(int i, ExchangeId id) {
+WireFormat EdgeCodecState::BeginPayload(int i, ExchangeId id) {
   const CodecPart part = codec_->part(i);
   const Codec& codec = *part.codec;
   if (!codec.needs_replica()) return codec.format();
@@ -179,8 +182,8 @@ WireFormat CodecSide::BeginPayload(int i, ExchangeId id) {
   return format;
 }
 
-void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
-                           const EdgeMessage* theirs) {
+void EdgeCodecState::OnComplete(ExchangeId id, const EdgeMessage* mine,
+                                const EdgeMessage* theirs) {
   if (SeededBug("skip-at-one-end") && upper_ && RoundOf(id) % 8 == 3) {
     return;
   }
@@ -227,8 +230,8 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
   }
 }
 
-void CodecSide::CompletePart(int i, const Exchanged& exchanged,
-                             DeviceSpan<float> memory) {
+void EdgeCodecState::CompletePart(int i, const Exchanged& exchanged,
+                                  DeviceSpan<float> memory) {
   const CodecPart part = codec_->part(i);
   const Codec& codec = *part.codec;
   const auto [id, mine, theirs, c, max_magnitude] = exchanged;
@@ -265,8 +268,8 @@ void CodecSide::CompletePart(int i, const Exchanged& exchanged,
 // The increment is formed in a vector of zeros first.  It can then be measured
 // and shortened before it reaches x, and observers are given exactly what was
 // added, bit for bit.
-void CodecSide::CompleteApart(int i, const Exchanged& exchanged,
-                              DeviceSpan<float> memory, bool may_be_far) {
+void EdgeCodecState::CompleteApart(int i, const Exchanged& exchanged,
+                                   DeviceSpan<float> memory, bool may_be_far) {
   const CodecPart part = codec_->part(i);
   const auto [id, mine, theirs, c, max_magnitude] = exchanged;
   const auto [offset, size] = part.extent;
@@ -291,8 +294,8 @@ void CodecSide::CompleteApart(int i, const Exchanged& exchanged,
   }
 }
 
-float CodecSide::MaxMagnitudeOf(const EdgeMessage* message,
-                                ExchangeId id) const {
+float EdgeCodecState::MaxMagnitudeOf(const EdgeMessage* message,
+                                     ExchangeId id) const {
   if (message == nullptr || !bounds_differences()) return 0;
   if (message->max_magnitude) return *message->max_magnitude;
   // Two payloads within half of it are no further apart.
@@ -302,7 +305,7 @@ float CodecSide::MaxMagnitudeOf(const EdgeMessage* message,
 
 // A bound on D is kept from the payloads' own bounds, so that D is read only
 // where the bound does not settle it.
-bool CodecSide::MayBeFar(int i, const Exchanged& exchanged) {
+bool EdgeCodecState::MayBeFar(int i, const Exchanged& exchanged) {
   if (!bounds_differences()) return false;
   // Sums of so many floats as there are exchanges between two resyncs.
   constexpr float kRounding = 1 + 1e-6f;
@@ -318,8 +321,8 @@ bool CodecSide::MayBeFar(int i, const Exchanged& exchanged) {
 // The test reads D itself of codecs with replicas, and c·D of the others.
 // Either is the same at both ends up to its sign, so both ends leave the
 // correction out or neither does.
-bool CodecSide::Far(int i, float c, DeviceSpan<const float> memory,
-                    DeviceSpan<const float> increment) {
+bool EdgeCodecState::Far(int i, float c, DeviceSpan<const float> memory,
+                         DeviceSpan<const float> increment) {
   if (!codec_->part(i).codec->needs_replica()) {
     return !Within(c * limits_.largest, increment);
   }
@@ -336,14 +339,14 @@ bool CodecSide::Far(int i, float c, DeviceSpan<const float> memory,
 
 // The host waits for the answer, on which it depends whether x changes. Healthy
 // peers ask once in the very many rounds in which the bound grows to the limit.
-bool CodecSide::Within(float limit, DeviceSpan<const float> values) const {
+bool EdgeCodecState::Within(float limit, DeviceSpan<const float> values) const {
   DeviceVector<uint32_t> outside(queue(), 1);
   queue().Run(&DeviceKernels::all_within, limit, values, outside.span().data);
   return outside.ToHost().front() == 0;
 }
 
-void CodecSide::Sum(const Extent& extent, float c,
-                    DeviceSpan<const float> difference) {
+void EdgeCodecState::Sum(const Extent& extent, float c,
+                         DeviceSpan<const float> difference) {
   // The overlap of the part and the summed parameters.
   const size_t from = std::max(extent.offset, summed_.offset);
   const size_t end =
@@ -358,7 +361,7 @@ void CodecSide::Sum(const Extent& extent, float c,
 // ClippedGossip (He, Karimireddy, Jaggi, 2022, algorithm 1).  The increment is
 // c·D.  The norm's order of summation is fixed and squares know no sign: the
 // factor is the same at both ends.
-void CodecSide::Clip(float c, DeviceSpan<float> increment) {
+void EdgeCodecState::Clip(float c, DeviceSpan<float> increment) {
   const auto size = static_cast<double>(increment.size);
   squares_.EnsureSize(queue(), NormSumsOf(increment.size));
   const DeviceSpan<double> squares = squares_.span();
@@ -369,7 +372,7 @@ void CodecSide::Clip(float c, DeviceSpan<float> increment) {
   NoteLengths();
 }
 
-void CodecSide::NoteLengths() {
+void EdgeCodecState::NoteLengths() {
   for (; !lengths_.empty() && lengths_.front().squares.ready();
        lengths_.pop_front()) {
     const Length& of = lengths_.front();
@@ -379,7 +382,7 @@ void CodecSide::NoteLengths() {
   }
 }
 
-CodecSide::Saved CodecSide::Save(Saved spare) const {
+EdgeCodecState::Saved EdgeCodecState::Save(Saved spare) const {
   spare.codec = std::string(codec_->name());
   spare.replica = replica_.ToHost(std::move(spare.replica));
   if (codec_->memory() == EdgeMemory::kShared) {
@@ -392,7 +395,7 @@ CodecSide::Saved CodecSide::Save(Saved spare) const {
   return spare;
 }
 
-CodecSide::Saved CodecSide::Room() const {
+EdgeCodecState::Saved EdgeCodecState::Room() const {
   const EdgeMemory memory = codec_->memory();
   const size_t size = codec_->memory_size();
   Saved room;
@@ -402,7 +405,7 @@ CodecSide::Saved CodecSide::Room() const {
   return room;
 }
 
-bool CodecSide::Restore(const Saved& saved) {
+bool EdgeCodecState::Restore(const Saved& saved) {
   if (saved.codec != codec_->name()) return false;
   const EdgeMemory memory = codec_->memory();
   // A vector is empty if it was never used.  A record comes from a file, so

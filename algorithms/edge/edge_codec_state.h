@@ -1,12 +1,12 @@
-// The cargo of a real edge: the replica x̂, the difference D and the codec
-// between the protocol and the parameters (PROTOCOL.md 2, 4.4).
+// The state of the codec at one end of an edge, between the protocol and the
+// parameters: the replica x̂ and the difference D (PROTOCOL.md 2, 4.4).
 //
 // Vectors lie on the device of the codec's queue; payloads come and go in the
 // host's memory.  Knows nothing of frames or connections.  x belongs to the
 // caller and is touched inside OnEmit and OnComplete only.
 
-#ifndef GOSSAMER_ALGORITHMS_EDGE_CODEC_SIDE_H_
-#define GOSSAMER_ALGORITHMS_EDGE_CODEC_SIDE_H_
+#ifndef GOSSAMER_ALGORITHMS_EDGE_EDGE_CODEC_STATE_H_
+#define GOSSAMER_ALGORITHMS_EDGE_EDGE_CODEC_STATE_H_
 
 #include <array>
 #include <cmath>
@@ -89,7 +89,7 @@ class CorrectionObserver {
   virtual void OnExchange(ExchangeId id, const EdgeMessage* mine,
                           const EdgeMessage* theirs) {}
   // An incarnation of the edge begins: replica and difference are zero.
-  virtual void OnZero() {}
+  virtual void OnReset() {}
   // An incarnation of the edge has ended, whether or not another one follows:
   // `sum` is all that its corrections have added to the parameters of
   // set_summed().
@@ -119,18 +119,18 @@ struct CorrectionLimits {
   float largest = std::numeric_limits<float>::infinity();
 };
 
-class CodecSide {
+class EdgeCodecState {
  public:
   using Token = EdgeMessage;
 
-  CodecSide() = default;
+  EdgeCodecState() = default;
   // `x`, on the device of the codec's queue, outlives this object and does not
   // move; `cache` may be shared by the edges of one peer.
   // `edge_hash` is the same at both ends: it spreads resyncs (PROTOCOL.md 4.9).
   // `upper` differs.
-  CodecSide(std::shared_ptr<const Codec> codec, DeviceSpan<float> x,
-            std::shared_ptr<SnapshotCache> cache, uint64_t edge_hash,
-            bool upper = false);
+  EdgeCodecState(std::shared_ptr<const Codec> codec, DeviceSpan<float> x,
+                 std::shared_ptr<SnapshotCache> cache, uint64_t edge_hash,
+                 bool upper = false);
 
   // Weight γ·w of the next emission.
   void set_coefficient(float c) { c_ = c; }
@@ -166,7 +166,7 @@ class CodecSide {
   void OnEnd();
 
   // For EdgeEnd.
-  void OnZero();
+  void OnReset();
   EdgeMessage OnEmit(ExchangeId id);
   void OnComplete(ExchangeId id, const EdgeMessage* mine,
                   const EdgeMessage* theirs);
@@ -270,4 +270,4 @@ class CodecSide {
 
 }  // namespace gossamer
 
-#endif  // GOSSAMER_ALGORITHMS_EDGE_CODEC_SIDE_H_
+#endif  // GOSSAMER_ALGORITHMS_EDGE_EDGE_CODEC_STATE_H_
