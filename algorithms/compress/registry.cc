@@ -34,7 +34,7 @@ constexpr const Compressor* kCompressors[] = {
 // Names that configurations had before, or that a paper has, each with the one
 // to write in its place: the same compressor, or one of edges that takes as
 // many bits or fewer and leaves less (README.md, "The front").
-constexpr std::pair<std::string_view, std::string_view> kInstead[] = {
+constexpr std::pair<std::string_view, std::string_view> kReplacements[] = {
     {"dense", "dense-f32"},         {"bf16", "dense-bf16"},
     {"choco-int8", "innov-int8"},   {"choco-int4", "innov-int4"},
     {"choco-lm2", "innov-lm2"},     {"choco-sign", "innov-sign"},
@@ -78,11 +78,11 @@ std::vector<std::string_view> NamesWith(Use Compressor::*use) {
 template <typename Use>
 absl::Status Unknown(const char* what, std::string_view name,
                      Use Compressor::*use) {
-  const std::string_view instead = CompressorInstead(name);
-  if (Has(use, instead)) {
+  const std::string_view replacement = CompressorReplacement(name);
+  if (Has(use, replacement)) {
     return absl::InvalidArgumentError(
         absl::StrCat("there is no ", what, " \"", std::string(name),
-                     "\": write \"", std::string(instead), "\" instead"));
+                     "\": write \"", std::string(replacement), "\" instead"));
   }
   return absl::InvalidArgumentError(
       absl::StrCat("unknown ", what, " \"", std::string(name), "\"; ",
@@ -100,9 +100,9 @@ const Compressor* FindCompressor(std::string_view name) {
   return it == std::end(kCompressors) ? nullptr : *it;
 }
 
-std::string_view CompressorInstead(std::string_view name) {
-  for (const auto& [old, instead] : kInstead) {
-    if (old == name) return instead;
+std::string_view CompressorReplacement(std::string_view name) {
+  for (const auto& [old, replacement] : kReplacements) {
+    if (old == name) return replacement;
   }
   return {};
 }
