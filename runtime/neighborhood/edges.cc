@@ -273,7 +273,7 @@ void Edges::Send(Entry& entry) {
 void Edges::Flush(Entry& entry) {
   // An acknowledgement is owed to the newest state: while the queue is full it
   // waits, and later ones take it along.
-  if (!transport_->Idle(entry.edge->other())) return;
+  if (!transport_->IsWritable(entry.edge->other())) return;
   entry.edge->Flush();
   Send(entry);
 }

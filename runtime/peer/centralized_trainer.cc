@@ -107,7 +107,7 @@ Task<absl::Status> CentralizedTrainer::Round() {
 void CentralizedTrainer::BeginGradient(bool by_nccl) {
   const uint64_t step = parts_.state->steps();
   const int rank = parts_.views->rank();
-  parts_.step->Expect(parts_.runner->KeyOf(rank, 1));
+  parts_.step->PrefetchBatch(parts_.runner->KeyOf(rank, 1));
   absl::StatusOr<Losses> losses =
       parts_.step->Gradient(step, parts_.runner->KeyOf(rank));
   // The others wait for this peer's share, even if there is none.  A gradient

@@ -74,7 +74,9 @@ class MortalTransport final : public Transport, private TransportListener {
              const absl::Status& why) override {
     if (crash_->CountEffect()) transport_->Close(peer, connection, why);
   }
-  bool Idle(PeerId peer) const override { return transport_->Idle(peer); }
+  bool IsWritable(PeerId peer) const override {
+    return transport_->IsWritable(peer);
+  }
   void Flush() override { transport_->Flush(); }
   TransportCounters counters() const override { return transport_->counters(); }
 

@@ -210,7 +210,7 @@ class SentFrames final : public Transport {
     return true;
   }
   void Close(PeerId, ConnectionId, const absl::Status&) override {}
-  bool Idle(PeerId) const override { return true; }
+  bool IsWritable(PeerId) const override { return true; }
   void Flush() override {}
   TransportCounters counters() const override { return {}; }
   std::vector<std::pair<PeerId, Frame>> sent;
