@@ -89,7 +89,7 @@ class Edge {
     // Of a payload its exchange, of a skip the first one that is undecided; 0
     // of a hello.
     ExchangeId exchange = 0;
-    DeviceMark ready = {};  // EdgeMessage::ready
+    DeviceFence ready = {};  // EdgeMessage::ready
   };
 
   // `x` stays where it is for as long as this object lives; `cache` is shared

@@ -41,7 +41,7 @@ EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
     auto coded = DeviceVector<std::byte>::Unset(queue, size, "a payload");
     EncodeParts(codec, due, formats, x, replica, id, coded);
     owner = queue.Download(coded);
-    message.ready = queue.Mark();
+    message.ready = queue.RecordFence();
   }
   const std::span<const std::byte> bytes(owner.get(), size);
   message.bytes = Payload(bytes, std::move(owner));
@@ -188,7 +188,7 @@ void EdgeCodecState::OnComplete(ExchangeId id, const EdgeMessage* mine,
     return;
   }
   // Callers wait for it where a wait blocks nobody.
-  if (mine != nullptr && !DeviceMark(mine->ready).done()) {
+  if (mine != nullptr && !DeviceFence(mine->ready).done()) {
     queue().Wait().IgnoreError();
   }
   for (CorrectionObserver* o : observers_) o->OnExchange(id, mine, theirs);

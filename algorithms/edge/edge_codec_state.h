@@ -37,8 +37,8 @@ struct EdgeMessage {
   // Codec::MaxMagnitude, once it is known.
   std::optional<float> max_magnitude = {};
   Payload bytes = {};
-  // A device has encoded `bytes` once this mark has been passed.
-  DeviceMark ready = {};
+  // A device has encoded `bytes` once this fence is done.
+  DeviceFence ready = {};
 
   // `id` is that of its exchange.
   Encoded encoded(ExchangeId id) const { return {format, bytes.bytes(), id}; }

@@ -180,9 +180,9 @@ Task<absl::Status> GossipTrainer::Emit(std::span<const RowEntry> row,
 
 // The loop serves others while the device works.
 Task<absl::Status> GossipTrainer::DeviceDone() {
-  DeviceMark mark = parts_.state->queue().Mark();
+  DeviceFence fence = parts_.state->queue().RecordFence();
   const bool done = co_await parts_.waiter->Until(
-      [&mark] { return mark.done(); },
+      [&fence] { return fence.done(); },
       parts_.loop->Now() + spec_.liveness_limit,
       [this] { return parts_.loop->Now() + kDeviceLook; });
   if (done) co_return parts_.state->queue().status();
