@@ -98,7 +98,7 @@ const GanBatch& BatchFeed::Take(RngKey key) {
   // A queue that has failed has no memory, and its game says why.
   if (taken_ == nullptr || ahead_ == nullptr) return batch_;
   if (next_ == key) {
-    ++expected_;
+    ++prefetched_;
   } else {
     Draw(key, ahead_.get());
   }
@@ -108,7 +108,7 @@ const GanBatch& BatchFeed::Take(RngKey key) {
   return batch_;
 }
 
-void BatchFeed::Expect(RngKey key) {
+void BatchFeed::Prefetch(RngKey key) {
   if (queue_.on_host() || ahead_ == nullptr || drawing_.valid()) return;
   next_ = key;
   drawing_ = std::async(std::launch::async,

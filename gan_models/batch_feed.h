@@ -40,9 +40,9 @@ class BatchFeed {
   const GanBatch& Take(RngKey key);
   // Begins to draw this batch, on a device.  The next Take may be of another
   // key.
-  void Expect(RngKey key);
-  // The batch was drawn before it was taken; for tests.
-  uint64_t expected() const { return expected_; }
+  void Prefetch(RngKey key);
+  // Batches that were drawn before they were taken; for tests.
+  uint64_t prefetched() const { return prefetched_; }
 
  private:
   GanBatch At(std::byte* memory, Device device) const;
@@ -62,7 +62,7 @@ class BatchFeed {
   std::shared_ptr<std::byte[]> taken_, ahead_;
   std::optional<RngKey> next_;
   std::future<void> drawing_;
-  uint64_t expected_ = 0;
+  uint64_t prefetched_ = 0;
 };
 
 }  // namespace gossamer

@@ -119,11 +119,12 @@ absl::StatusOr<GanGame::Outcome> GanGame::Step(Players players, RngKey key) {
   const Readback<float> losses(queue(), losses_);
   const Readback<uint32_t> outside(queue(), outside_);
   // The next batch is drawn while the device computes.
-  if (expected_) feed_.Expect(*std::exchange(expected_, std::nullopt));
+  if (prefetch_key_) {
+    feed_.Prefetch(*std::exchange(prefetch_key_, std::nullopt));
+  }
   GOSSAMER_RETURN_IF_ERROR(queue().Wait());
   GOSSAMER_RETURN_IF_ERROR(torch_.TakeLateError());
-  return Outcome{{losses[0], losses[1]},
-                 outside[0] == 0};
+  return Outcome{{losses[0], losses[1]}, outside[0] == 0};
 }
 
 absl::Status GanGame::CheckFinite(Players players,
@@ -140,10 +141,10 @@ absl::Status GanGame::CheckFinite(Players players,
     const std::span<const float> gradients = copy.span();
     for (size_t i = 0; i < gradients.size(); ++i) {
       if (!std::isfinite(gradients[i])) {
-        return absl::DataLossError(absl::StrCat(
-            "the gradient of ", layout_.At(begin + i).name,
-            " is not finite (losses: ", losses[0], " generator, ",
-            losses[1], " discriminator)"));
+        return absl::DataLossError(
+            absl::StrCat("the gradient of ", layout_.At(begin + i).name,
+                         " is not finite (losses: ", losses[0], " generator, ",
+                         losses[1], " discriminator)"));
       }
     }
   }

@@ -51,11 +51,11 @@ class GanGame : public Game {
   }
   // Blocks until a device has computed.
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override;
-  void Expect(RngKey key) override { expected_ = key; }
+  void PrefetchBatch(RngKey key) override { prefetch_key_ = key; }
   void VisitState(StateVisitor& visitor) override;
   Evaluator* evaluator() override { return evaluator_.get(); }
   // Batches that were drawn while the step before was computed.
-  uint64_t drawn_ahead() const { return feed_.expected(); }
+  uint64_t drawn_ahead() const { return feed_.prefetched(); }
 
  private:
   // The part of a step's results that the host sees: losses, and whether
@@ -83,7 +83,7 @@ class GanGame : public Game {
   const GanStep step_;
   BatchFeed feed_;
   GraphRunner runner_;
-  std::optional<RngKey> expected_;
+  std::optional<RngKey> prefetch_key_;
   const std::unique_ptr<Evaluator> evaluator_;
 };
 

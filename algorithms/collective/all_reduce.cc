@@ -72,16 +72,16 @@ absl::StatusOr<AllReduce> AllReduce::Create(std::string_view name, int rank,
                     ", ")));
 }
 
-void AllReduce::Lead(Payload word) {
-  assert(rank_ == form_.leader && word_.empty() && !word.empty());
-  word_ = std::move(word);
+void AllReduce::SetLeaderMessage(Payload message) {
+  assert(rank_ == form_.leader && leader_message_.empty() && !message.empty());
+  leader_message_ = std::move(message);
   for (int to = 0; to < size_; ++to) {
-    if (to != rank_) sent_.push_back({to, 0, word_});
+    if (to != rank_) sent_.push_back({to, 0, leader_message_});
   }
 }
 
 void AllReduce::Start(std::span<float> vector, Payload own) {
-  assert(!started_ && led() && vector.size() == form_.floats);
+  assert(!started_ && can_start() && vector.size() == form_.floats);
   vector_ = vector;
   own_payload_ = std::move(own);
   started_ = true;
@@ -97,21 +97,21 @@ void AllReduce::Start(std::span<float> vector, Payload own) {
   Advance();
 }
 
-absl::Status AllReduce::OnWord(int rank, Payload bytes) {
+absl::Status AllReduce::OnLeaderMessage(int rank, Payload bytes) {
   if (rank != form_.leader || rank == rank_) {
     return absl::DataLossError(
         absl::StrCat("rank ", rank, " would lead an all-reduce that rank ",
                      form_.leader, " leads"));
   }
   // A repeat after a reconnect; the first one counts.
-  if (!word_.empty()) return absl::OkStatus();
-  GOSSAMER_RETURN_IF_ERROR(form_.check_lead(bytes.bytes()));
-  word_ = std::move(bytes);
+  if (!leader_message_.empty()) return absl::OkStatus();
+  GOSSAMER_RETURN_IF_ERROR(form_.check_leader_message(bytes.bytes()));
+  leader_message_ = std::move(bytes);
   return absl::OkStatus();
 }
 
 absl::Status AllReduce::OnMessage(int rank, uint32_t step, Payload bytes) {
-  if (step < first_step()) return OnWord(rank, std::move(bytes));
+  if (step < first_step()) return OnLeaderMessage(rank, std::move(bytes));
   const uint32_t index = step - first_step();
   const Transfer expected =
       index < steps_.size() ? steps_[index].receive : Transfer{};
@@ -233,7 +233,7 @@ std::vector<AllReduce::Message> AllReduce::SentTo(int rank) const {
 }
 
 std::optional<AllReduce::Awaited> AllReduce::awaited() const {
-  if (!led() && rank_ != form_.leader) return Awaited{form_.leader, 0};
+  if (!can_start() && rank_ != form_.leader) return Awaited{form_.leader, 0};
   if (!started_ || next_ == steps_.size()) return std::nullopt;
   return Awaited{steps_[next_].receive.rank, next_ + first_step()};
 }

@@ -33,7 +33,7 @@ namespace gossamer {
 class AllReduce {
  public:
   // Some floats of the vector, little-endian, or a payload, or the leader's
-  // word, for or from `rank` in `step`.
+  // own message, for or from `rank` in `step`.
   struct Message {
     int rank = 0;
     uint32_t step = 0;
@@ -57,18 +57,21 @@ class AllReduce {
       const Kernels& kernels = HostKernels());
   static constexpr size_t kMaxFloats = size_t{1} << 30;
 
-  // The word of this rank, which leads.  Once; may come before all else.
-  void Lead(Payload word);
+  // The message of this rank, which leads.  Once; may come before all else.
+  void SetLeaderMessage(Payload message);
   // The leader's message; empty until it is here.
-  const Payload& word() const { return word_; }
-  // There is no leader, or its word is here: Start may be called.
-  bool led() const { return form_.leader < 0 || !word_.empty(); }
+  const Payload& leader_message() const { return leader_message_; }
+  // There is no leader, or its message is here: Start may be called.
+  bool can_start() const {
+    return form_.leader < 0 || !leader_message_.empty();
+  }
 
   // Contributes `vector` (form.floats), which becomes the mean over all ranks
-  // once done(); untouched by the caller until then.  Once, and only if led().
-  // Messages may come before.  Values are not inspected: one that is not finite
-  // makes the mean so at every rank, and all can skip the same step.  With
-  // payloads `own` is what counts, and what `vector` held is overwritten.
+  // once done(); untouched by the caller until then.  Once, and only if
+  // can_start().  Messages may come before.  Values are not inspected: one that
+  // is not finite makes the mean so at every rank, and all can skip the same
+  // step.  With payloads `own` is what counts, and what `vector` held is
+  // overwritten.
   void Start(std::span<float> vector, Payload own = {});
 
   // A message of `rank`.  Steps may come early; each is kept (by reference)
@@ -88,7 +91,7 @@ class AllReduce {
   // The vector holds the mean.
   bool done() const { return started_ && next_ == steps_.size(); }
   // The message that keeps the operation from going on; nullopt if it is done,
-  // or waits for Start or Lead here.
+  // or waits for Start or SetLeaderMessage here.
   std::optional<Awaited> awaited() const;
 
  private:
@@ -103,7 +106,7 @@ class AllReduce {
 
   // The number on the wire of the first step of the schedule.
   uint32_t first_step() const { return form_.leader >= 0 ? 1 : 0; }
-  absl::Status OnWord(int rank, Payload bytes);
+  absl::Status OnLeaderMessage(int rank, Payload bytes);
   void Advance();
   void Send(uint32_t step);
   void Combine(uint32_t step);
@@ -114,7 +117,7 @@ class AllReduce {
   int rank_;
   int size_;
   AllReduceForm form_;
-  Payload word_;
+  Payload leader_message_;
   Payload own_payload_;   // as it travels
   Payload own_accepted_;  // as it is added
   const Kernels* kernels_;

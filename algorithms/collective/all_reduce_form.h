@@ -1,8 +1,8 @@
 // The content of the messages of one all-reduce.
 //
 // Floats, of which sums may travel on; or payloads, each all that one rank
-// contributes.  Before either, one rank may have a word that the others need to
-// know what to contribute.  Knows nothing of who sends what when.
+// contributes.  Before either, one rank may have a message that the others need
+// to know what to contribute.  Knows nothing of who sends what when.
 
 #ifndef GOSSAMER_ALGORITHMS_COLLECTIVE_ALL_REDUCE_FORM_H_
 #define GOSSAMER_ALGORITHMS_COLLECTIVE_ALL_REDUCE_FORM_H_
@@ -40,7 +40,8 @@ struct AllReduceForm {
   // The rank that speaks first; none: -1.
   int leader = -1;
   // kDataLoss unless the leader can have said this.
-  std::function<absl::Status(std::span<const std::byte>)> check_lead = nullptr;
+  std::function<absl::Status(std::span<const std::byte>)> check_leader_message =
+      nullptr;
 };
 
 }  // namespace gossamer

@@ -27,7 +27,7 @@ void SumAgreement::OnStarted(int rank, uint64_t operation) {
 }
 
 // The first word of a rank holds: it may get sums from others afterwards, but
-// none from the fabric.
+// none from NCCL.
 void SumAgreement::OnFailed(int rank, uint64_t operation) {
   std::optional<uint64_t>& failed = failed_[static_cast<size_t>(rank)];
   if (!failed) failed = operation;

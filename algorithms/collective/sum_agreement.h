@@ -1,11 +1,11 @@
-// Which ranks have a sum that a fabric makes by itself, and so whether it
-// counts.
+// Which ranks have a sum that a library such as NCCL makes by itself, and so
+// whether it counts.
 //
-// A fabric sums one vector of every rank whole, but may bring the sum to some
-// ranks and fail at others.  Then a rank that has it gives it to those that
-// lack it, and only if no rank has it do all ranks sum in another way: no two
-// ranks ever go on with different sums.  Pure; knows nothing of vectors, time
-// or messages.
+// The library sums one vector of every rank whole, but may bring the sum to
+// some ranks and fail at others.  Then a rank that has it gives it to those
+// that lack it, and only if no rank has it do all ranks sum in another way: no
+// two ranks ever go on with different sums.  Pure; knows nothing of vectors,
+// time or messages.
 
 #ifndef GOSSAMER_ALGORITHMS_COLLECTIVE_SUM_AGREEMENT_H_
 #define GOSSAMER_ALGORITHMS_COLLECTIVE_SUM_AGREEMENT_H_
@@ -18,7 +18,7 @@ namespace gossamer {
 
 // One rank's knowledge of all.  Operations count up by one, and a rank starts
 // one only when it has the sum of the one before, by whichever way.  A rank
-// that has failed uses the fabric no more.
+// that has failed uses the library no more.
 class SumAgreement {
  public:
   // `first` is the first operation.
@@ -26,10 +26,10 @@ class SumAgreement {
 
   // This rank has begun `operation`.
   void Start(uint64_t operation);
-  // The sum of the operation that is under way is here, from the fabric or from
+  // The sum of the operation that is under way is here, from NCCL or from
   // another rank.
   void Have();
-  // The fabric has failed here.  Once.
+  // NCCL has failed here.  Once.
   void Fail();
   // Another rank says so of itself: that it has begun an operation; that it
   // lacks the sum of one, and of all later ones.
@@ -40,7 +40,7 @@ class SumAgreement {
   // The first operation whose sum this rank lacks, once it has failed.
   std::optional<uint64_t> lacks() const { return failed_[self()]; }
   bool done() const { return have_ > operation_; }
-  // The fabric can still bring the sum of `operation`, or another rank has it.
+  // NCCL can still bring the sum of `operation`, or another rank has it.
   bool Possible(uint64_t operation) const;
   bool all_failed() const;
   // The rank has not said that it lacks the sum of `operation`.

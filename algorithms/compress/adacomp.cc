@@ -45,13 +45,13 @@ class AdaComp final : public GradientCompressor {
     return largest;
   }
 
-  bool sums() const override { return false; }
-  bool remembers() const override { return true; }
+  bool summable() const override { return false; }
+  bool has_residual() const override { return true; }
   AllReduceForm Form(uint64_t, int) const override {
     return {.floats = residue_.size(), .payloads = format_};
   }
 
-  void Begin(const GradientTurn&, std::span<const float> gradient) override {
+  void Begin(const ReduceContext&, std::span<const float> gradient) override {
     gradient_ = gradient;
   }
 
@@ -74,7 +74,7 @@ class AdaComp final : public GradientCompressor {
   }
 
  private:
-  // r ← G; which places of layer l reach the g_max of their bin and are not 0,
+  // r ← G; which indices of layer l reach the g_max of their bin and are not 0,
   // how many of each bin, and g_max.  Returns the mean of the latter.
   float FindOutstanding(size_t l) {
     const BinnedLayer& layer = format_->layers()[l];
@@ -91,7 +91,7 @@ class AdaComp final : public GradientCompressor {
       const auto g = gradient_.subspan(layer.extent.offset + from, size);
       kernels_.axpy(1, g, r);
       at_.resize(bins), bounds_.resize(bins);
-      kernels_.largest(layer.bin, r, {}, at_);
+      kernels_.argmax_abs(layer.bin, r, {}, at_);
       for (size_t i = 0; i < bins; ++i) {
         const float largest = std::abs(r[at_[i]]);
         maxima_[l][b + i] = largest;
@@ -101,15 +101,16 @@ class AdaComp final : public GradientCompressor {
             largest > 0 ? largest : std::numeric_limits<float>::infinity();
       }
       const auto to = std::span(found_[l]).subspan(total);
-      const size_t found = kernels_.reaching(layer.bin, r, g, bounds_, to);
+      const size_t found =
+          kernels_.indices_at_least(layer.bin, r, g, bounds_, to);
       std::fill_n(counts_[l].begin() + static_cast<ptrdiff_t>(b), bins, 0);
-      // Places rise, so their bins do.
+      // Indices rise, so their bins do.
       size_t bin = 0, begin = 0, kept = 0;
       for (size_t i = 0; i < found; ++i) {
-        const uint32_t place = to[i];
-        for (; place >= begin + layer.bin; begin += layer.bin) ++bin;
-        to[kept] = place - static_cast<uint32_t>(begin);
-        const bool sent = r[place] != 0;
+        const uint32_t index = to[i];
+        for (; index >= begin + layer.bin; begin += layer.bin) ++bin;
+        to[kept] = index - static_cast<uint32_t>(begin);
+        const bool sent = r[index] != 0;
         counts_[l][b + bin] += sent;
         kept += sent;
       }
@@ -119,23 +120,23 @@ class AdaComp final : public GradientCompressor {
                     kMaxMagnitude);
   }
 
-  // The most bytes that the places of a step may take in the payload.
+  // The most bytes that the indices of a step may take in the payload.
   size_t MostBytes() const {
     size_t bytes = 0;
     for (size_t l = 0; l < scales_.size(); ++l) {
       if (scales_[l] == 0) continue;  // silent, or not looked at
-      size_t places = 0;
+      size_t indices = 0;
       for (const uint32_t count : counts_[l]) {
-        places += std::min<size_t>(count, most_);
+        indices += std::min<size_t>(count, most_);
       }
-      bytes += places * format_->layers()[l].entry_bytes();
+      bytes += indices * format_->layers()[l].entry_bytes();
     }
     return bytes;
   }
 
   void Send(size_t l, TernaryBins::Writer& writer) {
     const BinnedLayer& layer = format_->layers()[l];
-    uint32_t* places = found_[l].data();
+    uint32_t* indices = found_[l].data();
     for (size_t b = 0; b < layer.bins(); ++b) {
       float* const r = residue_.data() + layer.extent.offset + b * layer.bin;
       if (scales_[l] == 0) {
@@ -149,25 +150,25 @@ class AdaComp final : public GradientCompressor {
         scale = scale / 2;
         ++halvings;
       }
-      const std::span<uint32_t> found(places, counts_[l][b]);
+      const std::span<uint32_t> found(indices, counts_[l][b]);
       const size_t count = halvings > kMostHalvings ? 0 : LargestOf(found, r);
       writer.Bin(layer, count == 0 ? 0 : halvings, found.first(count), scale,
                  r);
-      places += found.size();
+      indices += found.size();
     }
   }
 
   // Puts the largest of what stands out first, in their order; returns how many
   // these are.
-  size_t LargestOf(std::span<uint32_t> places, const float* r) const {
-    if (places.size() <= most_) return places.size();
-    const auto cut = places.begin() + static_cast<ptrdiff_t>(most_);
-    std::nth_element(places.begin(), cut, places.end(),
+  size_t LargestOf(std::span<uint32_t> indices, const float* r) const {
+    if (indices.size() <= most_) return indices.size();
+    const auto cut = indices.begin() + static_cast<ptrdiff_t>(most_);
+    std::nth_element(indices.begin(), cut, indices.end(),
                      [r](uint32_t a, uint32_t b) {
                        const float x = std::abs(r[a]), y = std::abs(r[b]);
                        return x != y ? x > y : a < b;
                      });
-    std::sort(places.begin(), cut);
+    std::sort(indices.begin(), cut);
     return most_;
   }
 

@@ -2,7 +2,7 @@
 // residue; how much is sent adapts to how active a layer is.
 //
 //   G = r + g;   H = G + g;   g_max of each bin = max |G|
-//   sent are the places where |H| ≥ g_max, as sgn(G) · scale
+//   sent are the indices where |H| ≥ g_max, as sgn(G) · scale
 //   scale = the mean of the layer's g_max;   r ← G − what is sent
 //
 // Source: Chen et al., AAAI 2018, algorithm 2.  Beyond it: a bin whose largest

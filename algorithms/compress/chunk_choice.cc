@@ -75,26 +75,26 @@ void ChunkChoice::ForEachChunk(const F& f) const {
 
 void ChunkChoice::ChooseIn(const Block& block, const Kernels& kernels,
                            std::span<const float> x, std::span<const float> y,
-                           std::span<uint32_t> places) const {
-  assert(places.size() == chosen_);
+                           std::span<uint32_t> indices) const {
+  assert(indices.size() == chosen_);
   const auto& [offset, size] = block.extent;
-  const auto chosen = places.subspan(block.first, block.count);
-  kernels.largest(rate_, x.subspan(offset, size),
-                  y.empty() ? y : y.subspan(offset, size), chosen);
-  for (uint32_t& place : chosen) place += static_cast<uint32_t>(offset);
+  const auto chosen = indices.subspan(block.first, block.count);
+  kernels.argmax_abs(rate_, x.subspan(offset, size),
+                     y.empty() ? y : y.subspan(offset, size), chosen);
+  for (uint32_t& index : chosen) index += static_cast<uint32_t>(offset);
 }
 
 void ChunkChoice::Choose(const Kernels& kernels, std::span<const float> x,
                          std::span<const float> y,
-                         std::span<uint32_t> places) const {
-  for (const Block& block : blocks_) ChooseIn(block, kernels, x, y, places);
+                         std::span<uint32_t> indices) const {
+  for (const Block& block : blocks_) ChooseIn(block, kernels, x, y, indices);
 }
 
-void ChunkChoice::Pack(std::span<const uint32_t> places,
+void ChunkChoice::Pack(std::span<const uint32_t> indices,
                        std::span<std::byte> out) const {
-  assert(places.size() == chosen_ && out.size() == bytes());
+  assert(indices.size() == chosen_ && out.size() == bytes());
   ForEachChunk([&](size_t i, size_t offset, size_t) {
-    PutField(out, bits_, i, places[i] - static_cast<uint32_t>(offset));
+    PutField(out, bits_, i, indices[i] - static_cast<uint32_t>(offset));
   });
 }
 
@@ -116,16 +116,16 @@ absl::Status ChunkChoice::Check(std::span<const std::byte> packed) const {
   const size_t used = chosen_ * bits_ % 8;
   if (used != 0 && std::to_integer<uint32_t>(packed.back()) >> used != 0) {
     return absl::DataLossError(
-        "a choice ends in bits that belong to no place; the sender is broken "
+        "a choice ends in bits that belong to no index; the sender is broken "
         "or hostile");
   }
   return absl::OkStatus();
 }
 
 void ChunkChoice::Unpack(std::span<const std::byte> packed,
-                         std::span<uint32_t> places) const {
+                         std::span<uint32_t> indices) const {
   ForEachChunk([&](size_t i, size_t offset, size_t) {
-    places[i] = static_cast<uint32_t>(offset) + Field(packed, bits_, i);
+    indices[i] = static_cast<uint32_t>(offset) + Field(packed, bits_, i);
   });
 }
 

@@ -2,7 +2,7 @@
 // form in which choices travel.
 //
 // The large segments of a layout are cut into chunks; what is small or
-// one-dimensional is not chosen from.  A choice is a place in its chunk, in
+// one-dimensional is not chosen from.  A choice is an index in its chunk, in
 // ⌈log2 c⌉ bits, chunk by chunk from the lowest bit of the first byte; the last
 // byte is filled with zeros.  So a set is rising and of one size whatever bits
 // come.  Source: ScaleCom (Chen et al., NeurIPS 2020), section 3.  Knows
@@ -47,30 +47,30 @@ class ChunkChoice {
   std::span<const Block> blocks() const { return blocks_; }
 
   // Chooses in each chunk of the block the value of the largest |x + y|, the
-  // first of equal ones; y may be empty.  Fills the block's part of `places`
+  // first of equal ones; y may be empty.  Fills the block's part of `indices`
   // (chosen()) with where these are in the vector.
   void ChooseIn(const Block& block, const Kernels& kernels,
                 std::span<const float> x, std::span<const float> y,
-                std::span<uint32_t> places) const;
+                std::span<uint32_t> indices) const;
   // ChooseIn for all blocks.
   void Choose(const Kernels& kernels, std::span<const float> x,
-              std::span<const float> y, std::span<uint32_t> places) const;
+              std::span<const float> y, std::span<uint32_t> indices) const;
 
   size_t bytes() const { return (chosen_ * bits_ + 7) / 8; }
   // `out` has bytes() zeros.
-  void Pack(std::span<const uint32_t> places, std::span<std::byte> out) const;
+  void Pack(std::span<const uint32_t> indices, std::span<std::byte> out) const;
   // kDataLoss unless Pack can have written this.
   absl::Status Check(std::span<const std::byte> packed) const;
   // `packed` has been checked.
   void Unpack(std::span<const std::byte> packed,
-              std::span<uint32_t> places) const;
+              std::span<uint32_t> indices) const;
 
  private:
   template <typename F>
   void ForEachChunk(const F& f) const;  // (number, offset, size)
 
   const size_t rate_;
-  const size_t bits_;  // of a place
+  const size_t bits_;  // of an index
   std::vector<Extent> large_, small_;
   std::vector<Block> blocks_;
   size_t chosen_ = 0;

@@ -68,11 +68,11 @@ struct CodecPart {
 };
 using DueParts = absl::InlinedVector<int, kMostPlayers>;
 
-// The part of `parts` whose turn it is in a round: each once in as many rounds,
+// The part of `parts` that is due in a round: each once in as many rounds,
 // in an order that begins anew at a random one, so that no schedule with a
 // period of its own meets some of them only.  All phases of a round concern the
 // same one.
-int TurnOf(uint64_t round, int parts);
+int DuePart(uint64_t round, int parts);
 
 // An encoded snapshot, in the host's memory, and how to read it.
 struct Encoded {
@@ -163,10 +163,11 @@ class Codec {
   // come.  For bytes from outside, before anything else.
   virtual absl::Status Validate(const Encoded& payload) const = 0;
 
-  // No value of decode(payload), which has been validated, is larger; cheap.
+  // An upper bound of |decode(payload)|, of a payload that has been validated;
+  // cheap.
   // Of values without scales it is known only whether they are within `limit`:
   // infinity, if not.  Infinity with kShared.
-  virtual float Reach(const Encoded& payload, float limit) const {
+  virtual float MaxMagnitude(const Encoded& payload, float limit) const {
     return std::numeric_limits<float>::infinity();
   }
 

@@ -53,9 +53,9 @@ struct Compressor {
                              const ParameterLayout& layout,
                              const Kernels& kernels,
                              const ValueCoderMaker& coders) = nullptr;
-  // How many first steps have whole gradients unless option `full` says
+  // How many first steps have dense gradients unless option `full` says
   // otherwise; -1: there is no such option.
-  int whole_steps = 0;
+  int warmup_steps = 0;
   // Of innovations: δ of ‖C(v) − v‖² ≤ (1 − δ)‖v‖² on normal values.  A coarse
   // one lags behind what it follows, which some methods do not bear.
   double contraction = 1;

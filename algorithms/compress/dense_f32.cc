@@ -3,7 +3,7 @@
 #include "algorithms/base/status_macros.h"
 #include "algorithms/compress/blocks.h"
 #include "algorithms/compress/compressor.h"
-#include "algorithms/compress/whole_gradients.h"
+#include "algorithms/compress/dense_gradients.h"
 
 namespace gossamer {
 namespace {
@@ -20,7 +20,7 @@ MadeGradients MakeGradients(const CompressorText& text,
                             const ParameterLayout& layout, const Kernels&,
                             const ValueCoderMaker&) {
   GOSSAMER_RETURN_IF_ERROR(ReadOptions(text, {}));
-  return MakeWhole(layout.size());
+  return MakeDense(layout.size());
 }
 
 }  // namespace
@@ -36,6 +36,6 @@ GOSSAMER_COMPRESSOR(dense_f32) = {
              .page = "difference"},
     .edges = Make,
     .gradients = MakeGradients,
-    .whole_steps = -1};
+    .warmup_steps = -1};
 
 }  // namespace gossamer

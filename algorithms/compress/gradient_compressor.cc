@@ -2,7 +2,7 @@
 
 namespace gossamer {
 
-bool GradientCompressor::Takes(std::span<const float> gradient) const {
+bool GradientCompressor::Accepts(std::span<const float> gradient) const {
   return HostKernels().valid(Coding::kF32, gradient.size(),
                              std::as_bytes(gradient));
 }

@@ -3,8 +3,8 @@
 //
 // A method is told each step's gradient and says what the all-reduce of that
 // step carries: floats that may be summed on the way, or a payload; and, if one
-// rank chooses for all, that rank's word.  Values that are not sent stay in the
-// residual m and are tried again.  Same means at all ranks, whatever the
+// rank chooses for all, that rank's message.  Values that are not sent stay in
+// the residual m and are tried again.  Same means at all ranks, whatever the
 // timing.  Knows nothing of connections, time or threads.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_GRADIENT_COMPRESSOR_H_
@@ -27,7 +27,7 @@
 namespace gossamer {
 
 // The place of a rank in one operation.
-struct GradientTurn {
+struct ReduceContext {
   uint64_t step = 0;  // from 0, one more with each operation
   int rank = 0;
   int size = 1;
@@ -36,7 +36,7 @@ struct GradientTurn {
 class GradientCompressor {
  public:
   // A name of Names(), and its options: "scalecom:rate=100,beta=0.1".  All but
-  // the exact one have `full`, the first steps, which have whole gradients.
+  // the dense one have `full`, the number of first steps with dense gradients.
   // kInvalidArgument names the known ones and what they may be.  An empty
   // layout is enough to ask whether a name is right.  Methods that learn an
   // autoencoder get it from `coders`.
@@ -45,23 +45,24 @@ class GradientCompressor {
       const Kernels& kernels = HostKernels(),
       const ValueCoderMaker& coders = nullptr);
   static std::vector<std::string_view> Names();
-  // The one that sends all floats as they are.
-  static constexpr std::string_view kExact = "dense-f32";
+  // The one that sends all floats as they are: dense gradients.
+  static constexpr std::string_view kDense = "dense-f32";
 
   virtual ~GradientCompressor() = default;
 
-  // False: every rank's payload goes to all others, which needs all-gather.
-  virtual bool sums() const = 0;
-  // It keeps what it does not send: every step must have the gradient of every
-  // parameter.
-  virtual bool remembers() const = 0;
-  // It goes astray unless the first steps have whole gradients, and they have
+  // Contributions may be summed on the way.  False: every rank's
+  // payload goes to all others, which needs all-gather.
+  virtual bool summable() const = 0;
+  // It keeps what it does not send (error feedback): every step must have the
+  // gradient of every parameter.
+  virtual bool has_residual() const = 0;
+  // It goes astray unless the first steps have dense gradients, and they have
   // not.
-  virtual bool needs_start() const { return false; }
+  virtual bool needs_warmup() const { return false; }
   // False if a value is not finite or beyond ±kMaxMagnitude: what is left of it
-  // in a memory would spoil the steps after.  Floats that travel as they are
+  // in a residual would spoil the steps after.  Floats that travel as they are
   // may be anything; their mean shows it.
-  virtual bool Takes(std::span<const float> gradient) const;
+  virtual bool Accepts(std::span<const float> gradient) const;
   // The form of a step's all-reduce, the same at all ranks; known before the
   // step before has ended.  May be called, and what it returns used, while the
   // others below run.
@@ -69,25 +70,29 @@ class GradientCompressor {
 
   // One step, in this order.
   //
-  // This rank's gradient: all floats of the layout, which the method takes, and
-  // as they are until Finish; or none: the rank contributes zeros and remembers
-  // what it did.
-  virtual void Begin(const GradientTurn& turn,
+  // This rank's gradient: all floats of the layout, which the method accepts,
+  // and as they are until Finish; or none: the rank contributes zeros, and its
+  // residual stays as it was.
+  virtual void Begin(const ReduceContext& context,
                      std::span<const float> gradient) = 0;
-  // The word of this rank, which leads the step.
-  virtual Payload Lead() { return {}; }
+  // The message of this rank, which leads the step: what it has chosen for all.
+  virtual Payload MakeLeaderMessage() { return {}; }
   // Writes what is to be averaged to `vector` (Form's floats), or returns the
-  // payload instead.  `word` is the leader's, checked; empty if nobody leads.
-  virtual Payload Contribute(const Payload& word, std::span<float> vector) = 0;
+  // payload instead.  `leader_message` is the leader's, checked; empty if
+  // nobody leads.
+  virtual Payload Contribute(const Payload& leader_message,
+                             std::span<float> vector) = 0;
   // The mean gradient (all floats of the layout), from the mean of what was
   // contributed; valid until the next step.  The residual is that of the next
   // step from here on.
   virtual std::span<const float> Finish(std::span<const float> mean) = 0;
 
-  // After Finish: the word of the rank that leads the step after `turn`, if the
-  // method can say it before that step's gradient is known; else empty.  Asked
-  // or not, the step has the same word.
-  virtual Payload LeadAhead(const GradientTurn& turn) { return {}; }
+  // After Finish: the message of the rank that leads the step after `context`,
+  // if the method can say it before that step's gradient is known; else empty.
+  // Asked or not, that step has the same one.
+  virtual Payload MakeNextLeaderMessage(const ReduceContext& context) {
+    return {};
+  }
 
   // The residual and all else that the next step needs.
   virtual void VisitState(StateVisitor& visitor) = 0;

@@ -73,15 +73,17 @@ absl::Status ValidateParts(const Codec& codec, const Encoded& whole) {
   return absl::OkStatus();
 }
 
-float ReachOfParts(const Codec& codec, const Encoded& whole, float limit) {
+float MaxMagnitudeOfParts(const Codec& codec, const Encoded& whole,
+                          float limit) {
   const auto payloads = SplitPayload(codec, whole);
   const DueParts due = codec.Due(RoundOf(whole.key));
-  float reach = 0;
+  float max_magnitude = 0;
   for (size_t i = 0; i < due.size(); ++i) {
-    reach =
-        std::max(reach, codec.part(due[i]).codec->Reach((*payloads)[i], limit));
+    max_magnitude =
+        std::max(max_magnitude,
+                 codec.part(due[i]).codec->MaxMagnitude((*payloads)[i], limit));
   }
-  return reach;
+  return max_magnitude;
 }
 
 size_t PayloadSize(const Codec& codec, const DueParts& due,

@@ -29,10 +29,12 @@ using PartPayloads = absl::InlinedVector<Encoded, kMostPlayers>;
 absl::StatusOr<PartPayloads> SplitPayload(const Codec& codec,
                                           const Encoded& whole);
 
-// Codec::Validate and Codec::Reach, of a payload of whichever parts are due.
+// Codec::Validate and Codec::MaxMagnitude, of a payload of whichever parts are
+// due.
 absl::Status ValidateParts(const Codec& codec, const Encoded& whole);
 // The largest of the parts'; `whole` has been validated.
-float ReachOfParts(const Codec& codec, const Encoded& whole, float limit);
+float MaxMagnitudeOfParts(const Codec& codec, const Encoded& whole,
+                          float limit);
 
 // Number of bytes of a payload of the parts `due` in these formats.
 size_t PayloadSize(const Codec& codec, const DueParts& due,

@@ -7,10 +7,10 @@
 
 #include "algorithms/base/status_macros.h"
 #include "algorithms/compress/compressor.h"
+#include "algorithms/compress/dense_gradients.h"
+#include "algorithms/compress/leader_choice.h"
 #include "algorithms/compress/learning_phases.h"
-#include "algorithms/compress/led_choice.h"
 #include "algorithms/compress/novel_values.h"
-#include "algorithms/compress/whole_gradients.h"
 #include "algorithms/optim/optimizer.h"
 
 namespace gossamer {
@@ -28,26 +28,26 @@ class LearnedGradients final : public GradientCompressor {
  public:
   LearnedGradients(const LgcOptions& options, const ParameterLayout& layout,
                    const Kernels& kernels)
-      : led_(std::make_shared<const LedChoice>(layout, options.rate,
-                                               options.flat, kernels)),
+      : leader_choice_(std::make_shared<const LeaderChoice>(
+            layout, options.rate, options.flat, kernels)),
         kernels_(kernels),
         phases_({.learn = options.learn, .worst = options.worst}),
         again_(options.again),
         residual_(layout.size()),
         mean_(layout.size()),
-        small_(led_->choice().small_floats()),
-        places_(led_->values()),
-        units_(led_->values()),
-        own_(led_->values()),
-        scaled_(led_->values()),
-        restored_(led_->values()) {
+        small_(leader_choice_->choice().small_floats()),
+        indices_(leader_choice_->values()),
+        units_(leader_choice_->values()),
+        own_(leader_choice_->values()),
+        scaled_(leader_choice_->values()),
+        restored_(leader_choice_->values()) {
     if (options.server) {
       novel_ = std::make_shared<const NovelValues>(
-          led_->values(), options.novel, small_.size(), kernels);
+          leader_choice_->values(), options.novel, small_.size(), kernels);
     }
   }
 
-  size_t values() const { return places_.size(); }
+  size_t values() const { return indices_.size(); }
   absl::Status UseCoder(std::unique_ptr<ValueCoder> coder) {
     coder_ = std::move(coder);
     const size_t n = coder_->parameters().size();
@@ -62,22 +62,24 @@ class LearnedGradients final : public GradientCompressor {
     return absl::OkStatus();
   }
 
-  bool sums() const override { return novel_ == nullptr; }
-  bool remembers() const override { return true; }
-  // With a server, ranks hear of each other's gradients only once in a turn of
+  bool summable() const override { return novel_ == nullptr; }
+  bool has_residual() const override { return true; }
+  // With a server, ranks hear of each other's gradients only once in a cycle of
   // leaders: too late while gradients change fastest.
-  bool needs_start() const override { return novel_ != nullptr; }
+  bool needs_warmup() const override { return novel_ != nullptr; }
 
   AllReduceForm Form(uint64_t step, int size) const override {
     const LearningPhase phase = PhaseOf(step, size);
     AllReduceForm form;
     form.leader = static_cast<int>(step % static_cast<uint64_t>(size));
-    form.check_lead = [led = led_, code = CodeInWord(phase)](
-                          std::span<const std::byte> word) {
-      return led->Check(word, code);
-    };
+    form.check_leader_message =
+        [choice = leader_choice_,
+         code = CodeInMessage(phase)](std::span<const std::byte> message) {
+          return choice->Check(message, code);
+        };
     if (phase == LearningPhase::kLearning) {
-      form.floats = kShare + places_.size() + small_.size() + direction_.size();
+      form.floats =
+          kShare + indices_.size() + small_.size() + direction_.size();
     } else if (novel_ == nullptr) {
       form.floats = kShare + code_.size() + small_.size();
     } else {
@@ -87,30 +89,30 @@ class LearnedGradients final : public GradientCompressor {
     return form;
   }
 
-  void Begin(const GradientTurn& turn,
+  void Begin(const ReduceContext& context,
              std::span<const float> gradient) override {
-    turn_ = turn;
+    context_ = context;
     gradient_ = gradient;
     // All but what was set in the last step is 0 already.
-    for (const uint32_t place : places_) mean_[place] = 0;
+    for (const uint32_t index : indices_) mean_[index] = 0;
   }
 
-  Payload Lead() override {
-    led_->choice().Choose(kernels_, residual_, gradient_, places_);
+  Payload MakeLeaderMessage() override {
+    leader_choice_->choice().Choose(kernels_, residual_, gradient_, indices_);
     TakeOwn();
-    led_->FindUnits(own_, units_);
-    const auto code = std::span(code_).first(CodeInWord(phase()));
+    leader_choice_->FindUnits(own_, units_);
+    const auto code = std::span(code_).first(CodeInMessage(phase()));
     if (!code.empty()) {
       Scale();
       EncodeOwn();
     }
-    return led_->Pack(places_, units_, code);
+    return leader_choice_->Pack(indices_, units_, code);
   }
 
-  Payload Contribute(const Payload& word, std::span<float> vector) override {
+  Payload Contribute(const Payload& message, std::span<float> vector) override {
     std::ranges::fill(vector, 0.0f);
-    led_->Unpack(word.bytes(), places_, units_,
-                 std::span(code_).first(CodeInWord(phase())));
+    leader_choice_->Unpack(message.bytes(), indices_, units_,
+                           std::span(code_).first(CodeInMessage(phase())));
     if (gradient_.empty()) return Silence();
     TakeOwn();
     Scale();
@@ -126,12 +128,12 @@ class LearnedGradients final : public GradientCompressor {
 
   std::span<const float> Finish(std::span<const float> mean) override {
     const LearningPhase phase = this->phase();
-    if (!gradient_.empty()) Remember();
+    if (!gradient_.empty()) UpdateResidual();
     gradient_ = {};
-    size_t small_at = kShare + places_.size();
+    size_t small_at = kShare + indices_.size();
     if (phase == LearningPhase::kLearning) {
-      for (size_t i = 0; i < places_.size(); ++i) {
-        mean_[places_[i]] = mean[kShare + i];
+      for (size_t i = 0; i < indices_.size(); ++i) {
+        mean_[indices_[i]] = mean[kShare + i];
       }
       Improve(mean[kEnergy], mean.last(direction_.size()));
     } else if (novel_ == nullptr) {
@@ -141,18 +143,19 @@ class LearnedGradients final : public GradientCompressor {
     } else {
       coder_->Decode(code_, restored_);
       kernels_.scale(mean[kShare], restored_);
-      small_at = NovelValues::kHead + places_.size();
-      kernels_.add(mean.subspan(NovelValues::kHead, places_.size()), restored_);
+      small_at = NovelValues::kHead + indices_.size();
+      kernels_.add(mean.subspan(NovelValues::kHead, indices_.size()),
+                   restored_);
       SetMean();
     }
-    for (const Extent& e : led_->choice().small()) {
+    for (const Extent& e : leader_choice_->choice().small()) {
       std::ranges::copy(mean.subspan(small_at, e.size),
                         mean_.begin() + static_cast<ptrdiff_t>(e.offset));
       small_at += e.size;
     }
     // If no rank had a gradient, the step says nothing of the code.
     if (mean[kEnergy] != 0) {
-      phases_.Note(turn_.step, double{mean[kLost]} / mean[kEnergy]);
+      phases_.Note(context_.step, double{mean[kLost]} / mean[kEnergy]);
     }
     return mean_;
   }
@@ -171,37 +174,37 @@ class LearnedGradients final : public GradientCompressor {
   // wait for ever, all lead once with values as they are, now and then.
   LearningPhase PhaseOf(uint64_t step, int size) const {
     const LearningPhase phase = phases_.At(step);
-    const uint64_t turn = step / static_cast<uint64_t>(size);
-    const bool again = again_ > 0 && turn % again_ == 0;
+    const uint64_t cycle = step / static_cast<uint64_t>(size);
+    const bool again = again_ > 0 && cycle % again_ == 0;
     return phase == LearningPhase::kCoded && again ? LearningPhase::kLearning
                                                    : phase;
   }
-  LearningPhase phase() const { return PhaseOf(turn_.step, turn_.size); }
-  size_t CodeInWord(LearningPhase phase) const {
+  LearningPhase phase() const { return PhaseOf(context_.step, context_.size); }
+  size_t CodeInMessage(LearningPhase phase) const {
     return novel_ != nullptr && phase == LearningPhase::kCoded ? code_.size()
                                                                : 0;
   }
   bool leads() const {
-    return turn_.step % static_cast<uint64_t>(turn_.size) ==
-           static_cast<uint64_t>(turn_.rank);
+    return context_.step % static_cast<uint64_t>(context_.size) ==
+           static_cast<uint64_t>(context_.rank);
   }
 
-  // p at the places; without a gradient of the residual alone.
+  // p at the indices; without a gradient of the residual alone.
   void TakeOwn() {
-    for (size_t i = 0; i < places_.size(); ++i) {
-      const float g = gradient_.empty() ? 0.0f : gradient_[places_[i]];
+    for (size_t i = 0; i < indices_.size(); ++i) {
+      const float g = gradient_.empty() ? 0.0f : gradient_[indices_[i]];
       own_[i] =
-          std::clamp(residual_[places_[i]] + g, -kMaxMagnitude, kMaxMagnitude);
+          std::clamp(residual_[indices_[i]] + g, -kMaxMagnitude, kMaxMagnitude);
     }
   }
   void Scale() {
-    for (size_t i = 0; i < places_.size(); ++i) {
+    for (size_t i = 0; i < indices_.size(); ++i) {
       scaled_[i] = std::clamp(own_[i] / units_[i], -kMostUnits, kMostUnits);
     }
   }
   void TakeSmall() {
     size_t at = 0;
-    for (const Extent& e : led_->choice().small()) {
+    for (const Extent& e : leader_choice_->choice().small()) {
       for (size_t i = 0; i < e.size; ++i) {
         small_[at++] =
             std::clamp(gradient_[e.offset + i], -kMaxMagnitude, kMaxMagnitude);
@@ -251,8 +254,8 @@ class LearnedGradients final : public GradientCompressor {
   // only the leader's code will travel, so it is what the coder learns.
   void Learn(std::span<float> vector) {
     std::ranges::copy(own_, vector.begin() + kShare);
-    std::ranges::copy(small_, vector.begin() + kShare + places_.size());
-    left_.assign(places_.size(), 0);
+    std::ranges::copy(small_, vector.begin() + kShare + indices_.size());
+    left_.assign(indices_.size(), 0);
     if (novel_ != nullptr && !leads()) return;
     EncodeOwn();
     Fit();
@@ -294,26 +297,27 @@ class LearnedGradients final : public GradientCompressor {
   Payload Silence() const {
     if (novel_ == nullptr || phase() == LearningPhase::kLearning) return {};
     const float head[NovelValues::kHead] = {};
-    std::vector<float> rest(places_.size());
+    std::vector<float> rest(indices_.size());
     const std::vector<float> small(small_.size());
     return novel_->Write(head, rest, small);
   }
 
   // p less what the others get of it.
   void KeepRest() {
-    left_.resize(places_.size());
-    for (size_t i = 0; i < places_.size(); ++i) {
+    left_.resize(indices_.size());
+    for (size_t i = 0; i < indices_.size(); ++i) {
       left_[i] = own_[i] - restored_[i] * units_[i];
     }
   }
 
-  void Remember() {
-    for (const Extent& e : led_->choice().large()) {
+  void UpdateResidual() {
+    for (const Extent& e : leader_choice_->choice().large()) {
       kernels_.axpy(1, gradient_.subspan(e.offset, e.size),
                     std::span(residual_).subspan(e.offset, e.size));
     }
-    for (size_t i = 0; i < places_.size(); ++i)
-      residual_[places_[i]] = left_[i];
+    for (size_t i = 0; i < indices_.size(); ++i) {
+      residual_[indices_[i]] = left_[i];
+    }
   }
 
   // A step of the coder on the mean share of energy that it loses.
@@ -327,13 +331,13 @@ class LearnedGradients final : public GradientCompressor {
   }
 
   void SetMean() {
-    for (size_t i = 0; i < places_.size(); ++i) {
-      mean_[places_[i]] =
+    for (size_t i = 0; i < indices_.size(); ++i) {
+      mean_[indices_[i]] =
           std::clamp(restored_[i] * units_[i], -kMaxMagnitude, kMaxMagnitude);
     }
   }
 
-  const std::shared_ptr<const LedChoice> led_;
+  const std::shared_ptr<const LeaderChoice> leader_choice_;
   std::shared_ptr<const NovelValues> novel_;  // null: codes are summed
   const Kernels& kernels_;
   std::unique_ptr<ValueCoder> coder_;  // null: nothing to code
@@ -342,12 +346,12 @@ class LearnedGradients final : public GradientCompressor {
   const uint64_t again_;
   std::vector<float> residual_;  // 0 in small segments
   std::vector<float> mean_;
-  GradientTurn turn_;
+  ReduceContext context_;
   std::span<const float> gradient_;  // of this step; empty: none
   // Of this step, by chosen value: where it is, in which unit, p, p in units,
   // what the code says of that, and what is left of p.
   std::vector<float> small_;
-  std::vector<uint32_t> places_;
+  std::vector<uint32_t> indices_;
   std::vector<float> units_, own_, scaled_, restored_, left_;
   std::vector<float> code_;
   std::vector<float> direction_;  // of the coder's step
@@ -387,8 +391,8 @@ absl::StatusOr<std::unique_ptr<GradientCompressor>> MakeLgc(
   GOSSAMER_RETURN_IF_ERROR(
       CheckPartFits("lgc", "rate", o.rate, LargestChosenFrom(layout, o.flat)));
   auto made = std::make_unique<LearnedGradients>(o, layout, kernels);
-  if (made->values() == 0) {  // all travels whole, for ever
-    return BeginWhole(kAlwaysWhole, layout.size(), std::move(made));
+  if (made->values() == 0) {  // always dense
+    return WithDenseWarmup(kAlwaysDense, layout.size(), std::move(made));
   }
   if (!coders) {
     return absl::FailedPreconditionError(
@@ -413,7 +417,7 @@ GOSSAMER_COMPRESSOR(lgc) = {
              .source = "Abrahamyan et al., IEEE TNNLS 2021",
              .page = "lgc"},
     .gradients = Make,
-    .whole_steps = 200,
+    .warmup_steps = 200,
     .on_device = OnDevice};
 
 }  // namespace gossamer

@@ -1,7 +1,7 @@
 // LGC: of the values that one rank chose for all, what an autoencoder makes of
 // them, which learns from them while they travel as they are.
 //
-//   p = m + g;  v = p on the leader's places, in its units;  z = a·E(v)
+//   p = m + g;  v = p on the leader's indices, in its units;  z = a·E(v)
 //   mean of z by all-reduce;  q = D(mean z) in units;  m ← p − D(z) in units
 //
 // a is the least-squares factor, so that no coder, however stale, adds error:
@@ -33,11 +33,11 @@ struct LgcOptions {
   // over the values' squares.
   uint64_t learn = 300;
   double worst = 0.75;
-  // One of so many turns of all leaders has values instead of codes and goes on
-  // learning; 0: none.
+  // One of so many cycles of all leaders has values instead of codes and goes
+  // on learning; 0: none.
   uint64_t again = 16;
-  // Only the leader's code travels, with its word, and each rank says what is
-  // new of it, one of `novel` values.
+  // Only the leader's code travels, with its message, and each rank says what
+  // is new of it, one of `novel` values.
   bool server = false;
   size_t novel = 100;
   // Chunks go over the vector as a whole, nothing travels besides.

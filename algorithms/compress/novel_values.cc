@@ -27,17 +27,17 @@ NovelValues::NovelValues(size_t values, size_t rate, size_t small,
 
 Payload NovelValues::Write(std::span<const float> head, std::span<float> rest,
                            std::span<const float> small) const {
-  std::vector<uint32_t> places(choice_.chosen());
-  choice_.Choose(kernels_, rest, {}, places);
+  std::vector<uint32_t> indices(choice_.chosen());
+  choice_.Choose(kernels_, rest, {}, indices);
   std::vector<std::byte> bytes(choice_.bytes() + sent() * sizeof(float));
-  choice_.Pack(places, std::span(bytes).first(choice_.bytes()));
+  choice_.Pack(indices, std::span(bytes).first(choice_.bytes()));
   size_t at = choice_.bytes();
   const auto put = [&](float value) {
     Put(bytes, std::exchange(at, at + sizeof(float)),
         std::clamp(value, -kMaxMagnitude, kMaxMagnitude));
   };
   for (const float h : head) put(h);
-  for (const uint32_t place : places) put(std::exchange(rest[place], 0.0f));
+  for (const uint32_t index : indices) put(std::exchange(rest[index], 0.0f));
   for (const float s : small) put(s);
   return Payload::FromVector(std::move(bytes));
 }
@@ -61,14 +61,14 @@ absl::StatusOr<Payload> NovelValues::Accept(Payload bytes) const {
 
 void NovelValues::Add(std::span<const std::byte> payload,
                       std::span<float> sum) const {
-  std::vector<uint32_t> places(choice_.chosen());
-  choice_.Unpack(payload.first(choice_.bytes()), places);
+  std::vector<uint32_t> indices(choice_.chosen());
+  choice_.Unpack(payload.first(choice_.bytes()), indices);
   size_t at = choice_.bytes();
   const auto next = [&] {
     return Get<float>(payload, std::exchange(at, at + sizeof(float)));
   };
   for (size_t i = 0; i < kHead; ++i) sum[i] += next();
-  for (const uint32_t place : places) sum[kHead + place] += next();
+  for (const uint32_t index : indices) sum[kHead + index] += next();
   for (float& s : sum.last(small_)) s += next();
 }
 

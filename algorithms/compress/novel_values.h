@@ -3,7 +3,7 @@
 //
 // A payload is a choice among the leader's values (chunk_choice.h), three
 // floats, the values chosen, and the small segments.  Summed payloads are the
-// same floats, values in their places.  Source: the innovation of LGC's
+// same floats, values at their indices.  Source: the innovation of LGC's
 // parameter-server form (Abrahamyan et al., IEEE TNNLS 2021).  Knows nothing of
 // codes.
 

@@ -93,7 +93,7 @@ class PieceCodec final : public Codec {
     return {fragment->extent_, fragment};
   }
   DueParts Due(uint64_t round) const override {
-    return {TurnOf(round, parts())};
+    return {DuePart(round, parts())};
   }
 
   std::string_view name() const override { return name_; }
@@ -149,10 +149,11 @@ class PieceCodec final : public Codec {
     return layout->Validate(pieces_, payload.bytes, queue_.host_kernels());
   }
 
-  float Reach(const Encoded& payload, float limit) const override {
+  float MaxMagnitude(const Encoded& payload, float limit) const override {
     const float step = policy_.unit.StepOf(RoundOf(payload.key));
     return LayoutOf(payload.format)
-        ->Reach(pieces_, payload.bytes, step, limit, queue_.host_kernels());
+        ->MaxMagnitude(pieces_, payload.bytes, step, limit,
+                       queue_.host_kernels());
   }
 
   void Complete(const Encoded* mine, const Encoded* theirs, float c,

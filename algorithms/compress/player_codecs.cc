@@ -73,8 +73,8 @@ class PlayersCodec final : public Codec {
   DueParts Due(uint64_t round) const override {
     DueParts due;
     for (const PlacedCodec& p : players_) {
-      if (TurnOf(round, p.every) != 0) continue;
-      // Its fragments take turns in the rounds in which it is mixed.
+      if (DuePart(round, p.every) != 0) continue;
+      // Its fragments alternate in the rounds in which it is mixed.
       const auto every = static_cast<uint64_t>(p.every);
       for (const int i : p.codec->Due(round / every)) {
         due.push_back(p.first_part + i);

@@ -27,7 +27,7 @@ inline constexpr int kMostRoundsApart = 1000;
 struct PlayerCodec {
   std::string player;  // empty: of all that are not named
   std::string codec;   // "innov-topk:k=32"
-  int every = 1;       // mixed once in as many rounds (TurnOf)
+  int every = 1;       // mixed once in as many rounds (DuePart)
 };
 
 // True if `text` says anything of players or rounds; otherwise it is the text

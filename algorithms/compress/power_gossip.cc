@@ -15,21 +15,21 @@
 namespace gossamer {
 namespace {
 
-// A payload begins with its turn.  Turns count modulo this, which floats hold
-// exactly.
-constexpr uint32_t kTurns = uint32_t{1} << 24;
-constexpr size_t kTurnBytes = 4;
+// A payload begins with its iteration.  Iterations count modulo this, which
+// floats hold exactly.
+constexpr uint32_t kIterations = uint32_t{1} << 24;
+constexpr size_t kIterationBytes = 4;
 
-uint32_t TurnOf(std::span<const std::byte> payload) {
-  uint32_t turn;
-  std::memcpy(&turn, payload.data(), sizeof(turn));
-  return turn;
+uint32_t IterationOf(std::span<const std::byte> payload) {
+  uint32_t iteration;
+  std::memcpy(&iteration, payload.data(), sizeof(iteration));
+  return iteration;
 }
 
-// The turn that memory keeps as a float; 0 if it is none, which only a damaged
-// checkpoint can have.
-uint32_t TurnIn(std::span<const float> memory) {
-  return memory[0] >= 0 && memory[0] < static_cast<float>(kTurns)
+// The iteration that memory keeps as a float; 0 if it is none, which only a
+// damaged checkpoint can have.
+uint32_t IterationIn(std::span<const float> memory) {
+  return memory[0] >= 0 && memory[0] < static_cast<float>(kIterations)
              ? static_cast<uint32_t>(memory[0])
              : 0;
 }
@@ -37,7 +37,8 @@ uint32_t TurnIn(std::span<const float> memory) {
 std::vector<float> FloatsAt(std::span<const std::byte> payload, size_t first,
                             size_t n) {
   std::vector<float> values(n);
-  std::memcpy(values.data(), payload.data() + kTurnBytes + 4 * first, 4 * n);
+  std::memcpy(values.data(), payload.data() + kIterationBytes + 4 * first,
+              4 * n);
   return values;
 }
 
@@ -68,23 +69,25 @@ PowerGossipCodec::PowerGossipCodec(std::string_view name,
 }
 
 WireFormat PowerGossipCodec::FormatFor(std::span<const float> memory) const {
-  const bool odd = TurnIn(memory) % 2 == 1;
+  const bool odd = IterationIn(memory) % 2 == 1;
   return odd ? WireFormat::kPowerRows : WireFormat::kPowerColumns;
 }
 
 size_t PowerGossipCodec::EncodedSize(WireFormat format) const {
   const size_t raw = CodeBytes(Coding::kBf16, raw_size_);
   if (format == WireFormat::kPowerColumns) {
-    return kTurnBytes + 4 * columns_ + raw;
+    return kIterationBytes + 4 * columns_ + raw;
   }
-  if (format == WireFormat::kPowerRows) return kTurnBytes + 4 * rows_ + raw;
+  if (format == WireFormat::kPowerRows) {
+    return kIterationBytes + 4 * rows_ + raw;
+  }
   return 0;
 }
 
-// Before the first turn, and after one that found no difference, signs drawn by
-// the turn: both ends draw alike, on any machine.
+// Before the first iteration, and after one that found no difference, signs
+// drawn by the iteration: both ends draw alike, on any machine.
 std::vector<float> PowerGossipCodec::Direction(
-    const Matrix& m, bool of_rows, uint64_t turn,
+    const Matrix& m, bool of_rows, uint64_t iteration,
     std::span<const float> memory) const {
   const auto kept = of_rows
                         ? memory.subspan(1 + m.first_row, m.rows)
@@ -92,7 +95,7 @@ std::vector<float> PowerGossipCodec::Direction(
   if (std::ranges::any_of(kept, [](float v) { return v != 0; })) {
     return {kept.begin(), kept.end()};
   }
-  const RngKey key = RngKey(turn).Fold("power").Fold(m.extent.offset);
+  const RngKey key = RngKey(iteration).Fold("power").Fold(m.extent.offset);
   const float length = 1 / std::sqrt(static_cast<float>(kept.size()));
   std::vector<float> drawn(kept.size());
   for (size_t i = 0; i < drawn.size(); ++i) {
@@ -107,12 +110,14 @@ void PowerGossipCodec::Encode(WireFormat format, DeviceSpan<const float> x,
   const std::span<const float> memory = HostSpan(shared);
   assert(x.size == size_ && memory.size() == memory_size());
   assert(out.size == EncodedSize(format));
-  const uint32_t turn = TurnIn(memory);
+  const uint32_t iteration = IterationIn(memory);
   const bool columns = format == WireFormat::kPowerColumns;
-  queue_.Upload(std::as_bytes(std::span(&turn, 1)), out.subspan(0, kTurnBytes));
+  queue_.Upload(std::as_bytes(std::span(&iteration, 1)),
+                out.subspan(0, kIterationBytes));
   for (const Matrix& m : matrices_) {
     const auto matrix = x.subspan(m.extent.offset, m.extent.size);
-    const std::vector<float> direction = Direction(m, columns, turn, memory);
+    const std::vector<float> direction =
+        Direction(m, columns, iteration, memory);
     const DeviceCopy<float> along(queue_, direction);
     auto a = DeviceVector<float>::Unset(queue_, columns ? m.columns : m.rows,
                                         "a product");
@@ -122,9 +127,9 @@ void PowerGossipCodec::Encode(WireFormat format, DeviceSpan<const float> x,
     const size_t first = columns ? m.first_column : m.first_row;
     queue_.Run(&DeviceKernels::encode, Coding::kF32, a.span(),
                DeviceSpan<float>(), 0, nullptr,
-               out.data + kTurnBytes + 4 * first);
+               out.data + kIterationBytes + 4 * first);
   }
-  size_t at = kTurnBytes + 4 * (columns ? columns_ : rows_);
+  size_t at = kIterationBytes + 4 * (columns ? columns_ : rows_);
   for (const Extent& e : raw_) {
     queue_.Run(&DeviceKernels::encode, Coding::kBf16,
                x.subspan(e.offset, e.size), DeviceSpan<float>(), 0, nullptr,
@@ -143,25 +148,26 @@ absl::Status PowerGossipCodec::Validate(const Encoded& payload) const {
   const size_t floats =
       payload.format == WireFormat::kPowerColumns ? columns_ : rows_;
   const Kernels& kernels = queue_.host_kernels();
-  if (TurnOf(payload.bytes) >= kTurns ||
+  if (IterationOf(payload.bytes) >= kIterations ||
       !kernels.valid(Coding::kF32, floats,
-                     payload.bytes.subspan(kTurnBytes, 4 * floats)) ||
+                     payload.bytes.subspan(kIterationBytes, 4 * floats)) ||
       !kernels.valid(Coding::kBf16, raw_size_,
-                     payload.bytes.subspan(kTurnBytes + 4 * floats))) {
+                     payload.bytes.subspan(kIterationBytes + 4 * floats))) {
     return absl::DataLossError(
-        "a power-gossip payload has a turn or a value that is not finite or "
-        "too "
-        "large; the sender is broken or hostile");
+        "a power-gossip payload has an iteration or a value that is not finite "
+        "or too large; the sender is broken or hostile");
   }
   return absl::OkStatus();
 }
 
 // `change` is theirs less mine along one side; the other has the direction.
-void PowerGossipCodec::Correct(const Matrix& m, bool by_columns, uint64_t turn,
-                               float c, std::span<const float> change,
+void PowerGossipCodec::Correct(const Matrix& m, bool by_columns,
+                               uint64_t iteration, float c,
+                               std::span<const float> change,
                                std::span<float> memory,
                                DeviceSpan<float> x) const {
-  const std::vector<float> direction = Direction(m, by_columns, turn, memory);
+  const std::vector<float> direction =
+      Direction(m, by_columns, iteration, memory);
   const auto matrix = x.subspan(m.extent.offset, m.extent.size);
   const DeviceCopy<float> along(queue_, direction), across(queue_, change);
   queue_.Run(&DeviceKernels::add_outer, c,
@@ -170,7 +176,7 @@ void PowerGossipCodec::Correct(const Matrix& m, bool by_columns, uint64_t turn,
   // The next direction, equal at both ends.
   uint32_t largest = 0;
   const Kernels& kernels = queue_.host_kernels();
-  kernels.largest(change.size(), change, {}, {&largest, 1});
+  kernels.argmax_abs(change.size(), change, {}, {&largest, 1});
   const double scale = UnitScale(kernels.squared_norm(change), change[largest]);
   const auto next = by_columns
                         ? memory.subspan(1 + rows_ + m.first_column, m.columns)
@@ -199,8 +205,9 @@ void PowerGossipCodec::Complete(const Encoded* mine, const Encoded* theirs,
                x.subspan(e.offset, e.size));
     at += CodeBytes(Coding::kBf16, e.size);
   }
-  const uint32_t turn = TurnIn(memory);
-  if (TurnOf(mine->bytes) != turn || TurnOf(theirs->bytes) != turn ||
+  const uint32_t iteration = IterationIn(memory);
+  if (IterationOf(mine->bytes) != iteration ||
+      IterationOf(theirs->bytes) != iteration ||
       mine->format != FormatFor(memory) || theirs->format != mine->format) {
     return;
   }
@@ -210,9 +217,9 @@ void PowerGossipCodec::Complete(const Encoded* mine, const Encoded* theirs,
     const size_t n = columns ? m.columns : m.rows;
     std::vector<float> change = FloatsAt(theirs->bytes, first, n);
     queue_.host_kernels().axpy(-1, FloatsAt(mine->bytes, first, n), change);
-    Correct(m, columns, turn, c, change, memory, x);
+    Correct(m, columns, iteration, c, change, memory, x);
   }
-  memory[0] = static_cast<float>((turn + 1) % kTurns);
+  memory[0] = static_cast<float>((iteration + 1) % kIterations);
 }
 
 namespace {

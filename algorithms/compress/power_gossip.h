@@ -32,13 +32,15 @@ struct PowerGossipOptions {
 };
 std::vector<Option> FieldsOf(PowerGossipOptions& options);
 
-// Payload: u32 turn, then f32 per row (kPowerRows) or column (kPowerColumns) of
-// every matrix, then the raw pieces as bf16, exchanged in difference form.
+// Payload: u32 iteration, then f32 per row (kPowerRows) or column
+// (kPowerColumns) of every matrix, then the raw pieces as bf16, exchanged in
+// difference form.
 //
-// Memory: the number of exchanges both ends have paid, and the direction that
-// they agreed on in the last one.  A payload tells with which turn's direction
-// it was made; two of different turns correct raw pieces only, at both ends
-// alike, as when one end has completed an exchange before the other does.
+// Memory: the number of exchanges in which both ends sent a payload, and the
+// direction that they agreed on in the last one.  A payload tells with which
+// iteration's direction it was made; two of different iterations correct raw
+// pieces only, at both ends alike, as when one end has completed an exchange
+// before the other does.
 class PowerGossipCodec final : public Codec {
  public:
   // `name` is what name() returns.
@@ -73,10 +75,11 @@ class PowerGossipCodec final : public Codec {
     size_t rows = 0, columns = 0;
     size_t first_row = 0, first_column = 0;  // among those of all matrices
   };
-  // The direction on this side of `m` before turn `turn`.
-  std::vector<float> Direction(const Matrix& m, bool of_rows, uint64_t turn,
+  // The direction on this side of `m` before iteration `iteration`.
+  std::vector<float> Direction(const Matrix& m, bool of_rows,
+                               uint64_t iteration,
                                std::span<const float> memory) const;
-  void Correct(const Matrix& m, bool by_columns, uint64_t turn, float c,
+  void Correct(const Matrix& m, bool by_columns, uint64_t iteration, float c,
                std::span<const float> change, std::span<float> memory,
                DeviceSpan<float> x) const;
 

@@ -56,17 +56,18 @@ class QuantizedGradients final : public GradientCompressor {
         coder_(std::move(coder)),
         format_(std::make_shared<const QsgdPayloads>(coder_)) {}
 
-  bool sums() const override { return false; }
+  bool summable() const override { return false; }
 
-  bool remembers() const override { return false; }
+  bool has_residual() const override { return false; }
   AllReduceForm Form(uint64_t, int) const override {
     return {.floats = n_, .payloads = format_};
   }
 
   // Ranks round apart, so that their errors average out; a replay as before.
-  void Begin(const GradientTurn& turn,
+  void Begin(const ReduceContext& context,
              std::span<const float> gradient) override {
-    key_ = RngKey(turn.step).Fold(static_cast<uint64_t>(turn.rank)).Bits(0);
+    key_ =
+        RngKey(context.step).Fold(static_cast<uint64_t>(context.rank)).Bits(0);
     gradient_ = gradient;
   }
 

@@ -11,8 +11,8 @@
 #include "absl/strings/str_split.h"
 #include "algorithms/base/spelling.h"
 #include "algorithms/base/status_macros.h"
+#include "algorithms/compress/dense_gradients.h"
 #include "algorithms/compress/player_codecs.h"
-#include "algorithms/compress/whole_gradients.h"
 
 namespace gossamer {
 namespace compressors {
@@ -34,7 +34,7 @@ constexpr const Compressor* kCompressors[] = {
 // Names that configurations had before, or that a paper has, each with the one
 // to write in its place: the same compressor, or one of edges that takes as
 // many bits or fewer and leaves less (README.md, "The front").
-constexpr std::pair<std::string_view, std::string_view> kInstead[] = {
+constexpr std::pair<std::string_view, std::string_view> kReplacements[] = {
     {"dense", "dense-f32"},         {"bf16", "dense-bf16"},
     {"choco-int8", "innov-int8"},   {"choco-int4", "innov-int4"},
     {"choco-lm2", "innov-lm2"},     {"choco-sign", "innov-sign"},
@@ -78,11 +78,11 @@ std::vector<std::string_view> NamesWith(Use Compressor::*use) {
 template <typename Use>
 absl::Status Unknown(const char* what, std::string_view name,
                      Use Compressor::*use) {
-  const std::string_view instead = CompressorInstead(name);
-  if (Has(use, instead)) {
+  const std::string_view replacement = CompressorReplacement(name);
+  if (Has(use, replacement)) {
     return absl::InvalidArgumentError(
         absl::StrCat("there is no ", what, " \"", std::string(name),
-                     "\": write \"", std::string(instead), "\" instead"));
+                     "\": write \"", std::string(replacement), "\" instead"));
   }
   return absl::InvalidArgumentError(
       absl::StrCat("unknown ", what, " \"", std::string(name), "\"; ",
@@ -100,9 +100,9 @@ const Compressor* FindCompressor(std::string_view name) {
   return it == std::end(kCompressors) ? nullptr : *it;
 }
 
-std::string_view CompressorInstead(std::string_view name) {
-  for (const auto& [old, instead] : kInstead) {
-    if (old == name) return instead;
+std::string_view CompressorReplacement(std::string_view name) {
+  for (const auto& [old, replacement] : kReplacements) {
+    if (old == name) return replacement;
   }
   return {};
 }
@@ -149,10 +149,10 @@ absl::StatusOr<std::unique_ptr<GradientCompressor>> GradientCompressor::Create(
     return Unknown("gradient method", text.name, &Compressor::gradients);
   }
   GOSSAMER_RETURN_IF_ERROR(CheckNoOldOption(text));
-  if (compressor->whole_steps < 0) {
+  if (compressor->warmup_steps < 0) {
     return compressor->gradients(text, layout, kernels, coders);
   }
-  auto full = static_cast<uint64_t>(compressor->whole_steps);
+  auto full = static_cast<uint64_t>(compressor->warmup_steps);
   const Option option = WholeOption("full", &full, 0, 1'000'000'000);
   GOSSAMER_ASSIGN_OR_RETURN(const std::string others, TakeOption(text, option));
   text.options = others;
@@ -160,7 +160,7 @@ absl::StatusOr<std::unique_ptr<GradientCompressor>> GradientCompressor::Create(
   GOSSAMER_ASSIGN_OR_RETURN(
       auto made, compressor->gradients(text, layout, kernels, coders));
   if (full == 0) return made;
-  return BeginWhole(full, layout.size(), std::move(made));
+  return WithDenseWarmup(full, layout.size(), std::move(made));
 }
 
 std::vector<std::string_view> GradientCompressor::Names() {

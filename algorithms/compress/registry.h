@@ -23,7 +23,7 @@ const Compressor* FindCompressor(std::string_view name);
 
 // The compressor, perhaps with options, to write in place of a name that
 // configurations had before or that a paper has; empty: it is none of these.
-std::string_view CompressorInstead(std::string_view name);
+std::string_view CompressorReplacement(std::string_view name);
 
 // OK if the compressor `name`, perhaps with options, can code what lies in a
 // device's memory: of every one the size of a payload is known before, and its

@@ -20,26 +20,27 @@ class ScaleCom final : public SparseGradients {
         ahead_(options.ahead),
         mean_(layout.size()) {}
 
-  bool sums() const override { return true; }
+  bool summable() const override { return true; }
 
   AllReduceForm Form(uint64_t step, int size) const override {
     AllReduceForm form{.floats = contributed()};
     if (choice_->chosen() > 0) {
       form.leader = LeaderOf(step, size);
-      form.check_lead = [choice = choice_](std::span<const std::byte> word) {
-        return choice->Check(word);
-      };
+      form.check_leader_message =
+          [choice = choice_](std::span<const std::byte> message) {
+            return choice->Check(message);
+          };
     }
     return form;
   }
 
-  Payload Lead() override {
-    return Word(ahead_ ? std::span<const float>() : gradient_);
+  Payload MakeLeaderMessage() override {
+    return MakeMessage(ahead_ ? std::span<const float>() : gradient_);
   }
 
-  Payload Contribute(const Payload& word, std::span<float> vector) override {
+  Payload Contribute(const Payload& message, std::span<float> vector) override {
     Forget();
-    choice_->Unpack(word.bytes(), places_);
+    choice_->Unpack(message.bytes(), indices_);
     if (gradient_.empty()) {
       std::ranges::fill(vector, 0.0f);
     } else {
@@ -51,11 +52,11 @@ class ScaleCom final : public SparseGradients {
 
   std::span<const float> Finish(std::span<const float> mean) override {
     if (!gradient_.empty()) {
-      for (const auto& block : choice_->blocks()) Remember(block);
+      for (const auto& block : choice_->blocks()) UpdateResidual(block);
       gradient_ = {};
     }
-    for (size_t i = 0; i < places_.size(); ++i) mean_[places_[i]] = mean[i];
-    size_t at = places_.size();
+    for (size_t i = 0; i < indices_.size(); ++i) mean_[indices_[i]] = mean[i];
+    size_t at = indices_.size();
     for (const Extent& e : choice_->small()) {
       std::ranges::copy(mean.subspan(at, e.size), mean_.begin() + e.offset);
       at += e.size;
@@ -63,9 +64,10 @@ class ScaleCom final : public SparseGradients {
     return mean_;
   }
 
-  Payload LeadAhead(const GradientTurn& turn) override {
-    const bool leads = LeaderOf(turn.step + 1, turn.size) == turn.rank;
-    return ahead_ && leads && choice_->chosen() > 0 ? Word({}) : Payload();
+  Payload MakeNextLeaderMessage(const ReduceContext& context) override {
+    const bool leads = LeaderOf(context.step + 1, context.size) == context.rank;
+    return ahead_ && leads && choice_->chosen() > 0 ? MakeMessage({})
+                                                    : Payload();
   }
 
  private:
@@ -73,17 +75,17 @@ class ScaleCom final : public SparseGradients {
     return static_cast<int>(step % static_cast<uint64_t>(size));
   }
 
-  Payload Word(std::span<const float> gradient) const {
-    std::vector<uint32_t> places(choice_->chosen());
-    choice_->Choose(kernels_, residual_, gradient, places);
-    std::vector<std::byte> word(choice_->bytes());
-    choice_->Pack(places, word);
-    return Payload::FromVector(std::move(word));
+  Payload MakeMessage(std::span<const float> gradient) const {
+    std::vector<uint32_t> indices(choice_->chosen());
+    choice_->Choose(kernels_, residual_, gradient, indices);
+    std::vector<std::byte> message(choice_->bytes());
+    choice_->Pack(indices, message);
+    return Payload::FromVector(std::move(message));
   }
 
   // All but what was set in the last step is 0 already.
   void Forget() {
-    for (const uint32_t place : places_) mean_[place] = 0;
+    for (const uint32_t index : indices_) mean_[index] = 0;
   }
 
   const bool ahead_;

@@ -1,7 +1,7 @@
 // The options of ScaleCom: one value of every chunk, chosen by one rank for
 // all.
 //
-// Knows nothing of how the leader's word travels.
+// Knows nothing of how the leader's message travels.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_SCALECOM_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_SCALECOM_H_
@@ -16,7 +16,7 @@ namespace gossamer {
 struct ScaleComOptions {
   SparseOptions sparse = {};
   // The leader chooses by |m| alone, which it knows before the step's gradient,
-  // so that its word has the time of a gradient to arrive.
+  // so that its message has the time of a gradient to arrive.
   bool ahead = false;
 };
 std::vector<Option> FieldsOf(ScaleComOptions& options);

@@ -19,15 +19,15 @@ absl::Status CheckFits(std::string_view name, const SparseOptions& options,
 void SparseGradients::Gather(const ChunkChoice::Block& block,
                              std::span<float> out) {
   for (size_t i = block.first; i < block.first + block.count; ++i) {
-    const float m = residual_[places_[i]];
+    const float m = residual_[indices_[i]];
     kept_[i] = (1 - beta_) * m;
     out[i] =
-        std::clamp(m + gradient_[places_[i]], -kMaxMagnitude, kMaxMagnitude);
+        std::clamp(m + gradient_[indices_[i]], -kMaxMagnitude, kMaxMagnitude);
   }
 }
 
 void SparseGradients::GatherSmall(std::span<float> out) const {
-  size_t at = places_.size();
+  size_t at = indices_.size();
   for (const Extent& e : choice_->small()) {
     for (size_t i = 0; i < e.size; ++i) {
       out[at++] =
@@ -36,12 +36,12 @@ void SparseGradients::GatherSmall(std::span<float> out) const {
   }
 }
 
-void SparseGradients::Remember(const ChunkChoice::Block& block) {
+void SparseGradients::UpdateResidual(const ChunkChoice::Block& block) {
   const auto& [offset, size] = block.extent;
   kernels_.axpy(beta_, gradient_.subspan(offset, size),
                 std::span(residual_).subspan(offset, size));
   for (size_t i = block.first; i < block.first + block.count; ++i) {
-    residual_[places_[i]] = kept_[i];
+    residual_[indices_[i]] = kept_[i];
   }
 }
 

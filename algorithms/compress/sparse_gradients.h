@@ -40,12 +40,12 @@ class SparseGradients : public GradientCompressor {
         kernels_(kernels),
         beta_(static_cast<float>(options.beta)),
         residual_(layout.size()),
-        places_(choice_->chosen()),
+        indices_(choice_->chosen()),
         kept_(choice_->chosen()) {}
 
-  bool remembers() const override { return true; }
+  bool has_residual() const override { return true; }
 
-  void Begin(const GradientTurn&, std::span<const float> gradient) override {
+  void Begin(const ReduceContext&, std::span<const float> gradient) override {
     gradient_ = gradient;
   }
 
@@ -55,23 +55,23 @@ class SparseGradients : public GradientCompressor {
 
  protected:
   size_t contributed() const {
-    return places_.size() + choice_->small_floats();
+    return indices_.size() + choice_->small_floats();
   }
 
-  // Writes this rank's contribution at the places of a block.
+  // Writes this rank's contribution at the indices of a block.
   void Gather(const ChunkChoice::Block& block, std::span<float> out);
   // Writes this rank's values of the small segments.
   void GatherSmall(std::span<float> out) const;
 
-  // m ← (1 − β)m + β(p − q), where p − q is p but at places_, where it is 0.
-  void Remember(const ChunkChoice::Block& block);
+  // m ← (1 − β)m + β(p − q), where p − q is p but at indices_, where it is 0.
+  void UpdateResidual(const ChunkChoice::Block& block);
 
   const std::shared_ptr<const ChunkChoice> choice_;
   const Kernels& kernels_;
   const float beta_;
   std::vector<float> residual_;      // 0 in small segments
   std::span<const float> gradient_;  // of this step; empty: none
-  std::vector<uint32_t> places_;     // of what is sent in this step
+  std::vector<uint32_t> indices_;    // of what is sent in this step
   std::vector<float> kept_;          // (1 − β)m there
 };
 

@@ -27,16 +27,16 @@ uint32_t EntryAt(std::span<const std::byte> bytes, size_t at) {
   return Get<uint16_t>(bytes, at);
 }
 
-// True if `count` places from `at` on rise and are below `size`.
+// True if `count` indices from `at` on rise and are below `size`.
 template <size_t kWidth>
 bool Rise(std::span<const std::byte> bytes, size_t at, size_t count,
           size_t size) {
   uint32_t least = 0;
   bool rise = true;
   for (size_t i = 0; i < count; ++i, at += kWidth) {
-    const uint32_t place = EntryAt<kWidth>(bytes, at) & (kSign<kWidth> - 1);
-    rise &= place >= least;
-    least = place + 1;
+    const uint32_t index = EntryAt<kWidth>(bytes, at) & (kSign<kWidth> - 1);
+    rise &= index >= least;
+    least = index + 1;
   }
   return rise && least <= size;
 }
@@ -53,13 +53,13 @@ void AddTo(float* bin, std::span<const std::byte> bytes, size_t at,
 }
 
 template <size_t kWidth>
-void Take(std::byte* to, std::span<const uint32_t> places, float value,
+void Take(std::byte* to, std::span<const uint32_t> indices, float value,
           float* x) {
   const auto bits = std::bit_cast<uint32_t>(value);
-  for (const uint32_t place : places) {
-    const uint32_t sign = std::bit_cast<uint32_t>(x[place]) & kFloatSign;
-    x[place] -= std::bit_cast<float>(bits | sign);
-    const uint32_t entry = place | sign / (kFloatSign / kSign<kWidth>);
+  for (const uint32_t index : indices) {
+    const uint32_t sign = std::bit_cast<uint32_t>(x[index]) & kFloatSign;
+    x[index] -= std::bit_cast<float>(bits | sign);
+    const uint32_t entry = index | sign / (kFloatSign / kSign<kWidth>);
     to[0] = static_cast<std::byte>(entry);
     if constexpr (kWidth == 2) to[1] = static_cast<std::byte>(entry >> 8);
     to += kWidth;
@@ -116,15 +116,15 @@ TernaryBins::Writer::Writer(const TernaryBins& format,
 }
 
 void TernaryBins::Writer::Bin(const BinnedLayer& layer, uint32_t halvings,
-                              std::span<const uint32_t> places, float value,
+                              std::span<const uint32_t> indices, float value,
                               float* x) {
-  assert(places.size() <= kMostOfABin && halvings <= kMostHalvings);
+  assert(indices.size() <= kMostOfABin && halvings <= kMostHalvings);
   bytes_[count_++] = static_cast<std::byte>(
-      places.empty() ? 0 : halvings << 6 | places.size());
-  const size_t size = places.size() * layer.entry_bytes();
+      indices.empty() ? 0 : halvings << 6 | indices.size());
+  const size_t size = indices.size() * layer.entry_bytes();
   assert(size <= bytes_.size() - end_);
   const auto take = layer.entry_bytes() == 1 ? Take<1> : Take<2>;
-  take(bytes_.data() + end_, places, value, x);
+  take(bytes_.data() + end_, indices, value, x);
   end_ += size;
 }
 
@@ -155,15 +155,15 @@ absl::StatusOr<Payload> TernaryBins::Accept(Payload payload) const {
       if (count == 0 && head != 0) return Broken("a scale of no values");
       if (count > 0 && scale == 0) return Broken("values of no scale");
       if (bytes.size() - at < count * width) {
-        return Broken("fewer places than it counts");
+        return Broken("fewer indices than it counts");
       }
       if (!rise(bytes, at, count, layer.size(b))) {
-        return Broken("places that do not rise or are beyond their bin");
+        return Broken("indices that do not rise or are beyond their bin");
       }
       at += count * width;
     }
   }
-  if (at != bytes.size()) return Broken("more bytes than it counts places");
+  if (at != bytes.size()) return Broken("more bytes than it counts indices");
   return payload;
 }
 

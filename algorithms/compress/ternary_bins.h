@@ -1,11 +1,11 @@
-// The payload of AdaComp: which places of which bins are sent, with signs.
+// The payload of AdaComp: which indices of which bins are sent, with signs.
 //
 // Little-endian, of L layers with large segments:
 //   L scales, f32
 //   the values of small and one-dimensional segments, f32
 //   of every bin, layer by layer, a byte: how many are sent (0 to 63), and in
 //     the upper two bits how often the layer's scale is halved
-//   of every value that is sent, bin by bin, its place in the bin, rising, and
+//   of every value that is sent, bin by bin, its index in the bin, rising, and
 //     its sign in the highest bit: one byte in bins of at most 128, else two
 // Knows nothing of residues or of what is worth sending.
 
@@ -52,21 +52,21 @@ class TernaryBins final : public PayloadFormat {
   // Writes a payload from front to back: all scales are known beforehand.
   class Writer {
    public:
-    // `gradient` may be empty: zeros.  `most`: bytes that all places take at
+    // `gradient` may be empty: zeros.  `most`: bytes that all indices take at
     // most.
     Writer(const TernaryBins& format, std::span<const float> scales,
            std::span<const float> gradient, size_t most);
-    // The next bin, of `layer`: at `places` (in the bin, rising, at most
+    // The next bin, of `layer`: at `indices` (in the bin, rising, at most
     // kMostOfABin) are sgn(x) · value, value = scale · 2^−halvings.  They are
     // taken from x.
     void Bin(const BinnedLayer& layer, uint32_t halvings,
-             std::span<const uint32_t> places, float value, float* x);
+             std::span<const uint32_t> indices, float value, float* x);
     Payload Finish();
 
    private:
     std::vector<std::byte> bytes_;
     size_t count_;  // where the next bin's is
-    size_t end_;    // of the places so far
+    size_t end_;    // of the indices so far
   };
 
   absl::StatusOr<Payload> Accept(Payload bytes) const override;

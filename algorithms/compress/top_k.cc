@@ -43,15 +43,15 @@ class TopKPayloads final : public PayloadFormat {
 
   void Add(std::span<const std::byte> payload,
            std::span<float> sum) const override {
-    std::vector<uint32_t> places(choice_->chosen());
-    choice_->Unpack(payload.first(choice_->bytes()), places);
+    std::vector<uint32_t> indices(choice_->chosen());
+    choice_->Unpack(payload.first(choice_->bytes()), indices);
     const std::byte* at = payload.data() + choice_->bytes();
     const auto next = [&at] {
       float value;
       std::memcpy(&value, std::exchange(at, at + sizeof(float)), sizeof(float));
       return value;
     };
-    for (const uint32_t place : places) sum[place] += next();
+    for (const uint32_t index : indices) sum[index] += next();
     for (const Extent& e : choice_->small()) {
       for (size_t i = 0; i < e.size; ++i) sum[e.offset + i] += next();
     }
@@ -69,7 +69,7 @@ class TopK final : public SparseGradients {
       : SparseGradients(options, layout, kernels),
         format_(std::make_shared<const TopKPayloads>(choice_, kernels)) {}
 
-  bool sums() const override { return false; }
+  bool summable() const override { return false; }
 
   AllReduceForm Form(uint64_t, int) const override {
     return {.floats = residual_.size(), .payloads = format_};
@@ -80,14 +80,14 @@ class TopK final : public SparseGradients {
     if (!gradient_.empty()) GatherSmall(values);
     // Block by block, so that memory is read once.
     for (const auto& block : choice_->blocks()) {
-      choice_->ChooseIn(block, kernels_, residual_, gradient_, places_);
+      choice_->ChooseIn(block, kernels_, residual_, gradient_, indices_);
       if (gradient_.empty()) continue;
       Gather(block, values);
-      Remember(block);
+      UpdateResidual(block);
     }
     gradient_ = {};
     std::vector<std::byte> payload(format_->size());
-    choice_->Pack(places_, std::span(payload).first(choice_->bytes()));
+    choice_->Pack(indices_, std::span(payload).first(choice_->bytes()));
     std::memcpy(payload.data() + choice_->bytes(), values.data(),
                 values.size() * sizeof(float));
     return Payload::FromVector(std::move(payload));

@@ -41,14 +41,16 @@ uint64_t BasisOf(const EdgeOptions& o, const ProductionEnd::Record& r) {
          1;
 }
 
-CodecSide SideOf(const EdgeOptions& options, std::shared_ptr<const Codec> codec,
-                 DeviceSpan<float> x, std::shared_ptr<SnapshotCache> cache) {
-  CodecSide side(std::move(codec), x, std::move(cache),
-                 EdgeHash(options.self, options.other),
-                 options.self > options.other);
-  side.set_limits(options.limits);
-  side.set_summed(options.summed);
-  return side;
+EdgeCodecState CodecStateOf(const EdgeOptions& options,
+                            std::shared_ptr<const Codec> codec,
+                            DeviceSpan<float> x,
+                            std::shared_ptr<SnapshotCache> cache) {
+  EdgeCodecState codec_state(std::move(codec), x, std::move(cache),
+                             EdgeHash(options.self, options.other),
+                             options.self > options.other);
+  codec_state.set_limits(options.limits);
+  codec_state.set_summed(options.summed);
+  return codec_state;
 }
 
 }  // namespace
@@ -92,14 +94,16 @@ Edge::Edge(EdgeOptions options, ProductionEnd end)
 Edge::Edge(EdgeOptions options, std::shared_ptr<const Codec> codec,
            DeviceSpan<float> x, std::shared_ptr<SnapshotCache> cache)
     : Edge(options,
-           ProductionEnd(SideOf(options, std::move(codec), x, std::move(cache)),
-                         options.epoch, options.frontier, options.window)) {}
+           ProductionEnd(
+               CodecStateOf(options, std::move(codec), x, std::move(cache)),
+               options.epoch, options.frontier, options.window)) {}
 
 absl::StatusOr<std::unique_ptr<Edge>> Edge::Resume(
     EdgeOptions options, std::shared_ptr<const Codec> codec,
     DeviceSpan<float> x, std::shared_ptr<SnapshotCache> cache,
     const SavedEdge& saved) {
-  CodecSide side = SideOf(options, std::move(codec), x, std::move(cache));
+  EdgeCodecState codec_state =
+      CodecStateOf(options, std::move(codec), x, std::move(cache));
   bool fits = true;
   // A file is checked as strictly as a frame: Complete reads these payloads
   // later and has no way to refuse one.
@@ -107,10 +111,10 @@ absl::StatusOr<std::unique_ptr<Edge>> Edge::Resume(
     for (const auto& held : *queue) {
       const float c = held.token.c;
       fits = fits && c > 0 && c <= 1 &&
-             side.Validate(held.token.encoded(held.id)).ok();
+             codec_state.Validate(held.token.encoded(held.id)).ok();
     }
   }
-  if (!side.Restore(saved.side) || !fits) {
+  if (!codec_state.Restore(saved.codec_state) || !fits) {
     return absl::InvalidArgumentError(
         absl::StrCat("the checkpoint's edge to peer ", options.other.value,
                      " has replicas or payloads of another model or codec: "
@@ -118,7 +122,7 @@ absl::StatusOr<std::unique_ptr<Edge>> Edge::Resume(
                      "configuration"));
   }
   const uint64_t basis = BasisOf(options, saved.record);
-  ProductionEnd end(std::move(side), options.epoch, saved.record, basis);
+  ProductionEnd end(std::move(codec_state), options.epoch, saved.record, basis);
   return std::unique_ptr<Edge>(new Edge(std::move(options), std::move(end)));
 }
 
@@ -137,16 +141,16 @@ void Edge::CompleteSkips() {
   end_.Complete(payload == nullptr ? decided() : payload->id);
 }
 
-bool Edge::UnheardBelow(ExchangeId limit) const {
+bool Edge::UnansweredBelow(ExchangeId limit) const {
   const auto& mine = end_.state().mine;
   return std::any_of(mine.begin(), mine.end(), [&](const auto& held) {
-    return held.id >= heard() && held.id < limit;
+    return held.id >= received() && held.id < limit;
   });
 }
 
 bool Edge::Emit(ExchangeId id, float coefficient, bool finite) {
-  end_.side().set_coefficient(coefficient);
-  const bool due = !end_.side().codec().Due(RoundOf(id)).empty();
+  end_.codec_state().set_coefficient(coefficient);
+  const bool due = !end_.codec_state().codec().Due(RoundOf(id)).empty();
   return end_.Emit(id, finite && due, Sender());
 }
 
@@ -171,7 +175,7 @@ void Edge::ConnectionDown(uint64_t connection) {
 // exceeds them loses the connection, and another one costs it a handshake
 // (PROTOCOL.md 8).
 void Edge::UseNewestConnection() {
-  rose_ = false;
+  epoch_raised_ = false;
   began_ = 0;
   outbox_.clear();  // was for the connection before
   end_.ConnectionUp(Sender());
@@ -182,7 +186,7 @@ void Edge::UseNewestConnection() {
 void Edge::Hear(const ProductionEnd::Frame& hello, bool newest) {
   const ProductionEnd::State& s = end_.state();
   const uint64_t epoch = s.epoch, peer_epoch = s.peer_epoch;
-  // Noted before the hello is heard, which may clear the queue.
+  // Noted before the hello is processed, which may clear the queue.
   std::vector<ExchangeId> held;
   for (const auto& payload : s.mine) held.push_back(payload.id);
   end_.OnHello(hello, newest, Sender());
@@ -197,12 +201,14 @@ void Edge::Queue(const ProductionEnd::Frame& f) {
   // connections, and a frame is judged by itself.
   h.layout = FoldFingerprint(options_.layout);
   if (f.kind == FrameKind::kHello) {
-    h.replica = end_.side().codec().needs_replica();
+    h.replica = end_.codec_state().codec().needs_replica();
     h.run_id = options_.run_id;
   } else {
-    h.wished = wish_;
+    h.requested_format = requested_format_;
   }
-  if (f.kind != FrameKind::kPayload) h.format = end_.side().codec().format();
+  if (f.kind != FrameKind::kPayload) {
+    h.format = end_.codec_state().codec().format();
+  }
   const bool payload = f.kind == FrameKind::kPayload;
   const bool hello = f.kind == FrameKind::kHello;
   outbox_.push_back({.head = EncodeHeader(h),
@@ -218,7 +224,7 @@ std::vector<Edge::OutFrame> Edge::TakeFrames() {
       outbox_, [](OutFrame& frame) { return !frame.ready.done(); });
   // A device that has failed has encoded nothing, and may be seen to have
   // failed just now.
-  if (!end_.side().codec().queue().status().ok()) return {};
+  if (!end_.codec_state().codec().queue().status().ok()) return {};
   std::vector<OutFrame> waiting(std::make_move_iterator(late),
                                 std::make_move_iterator(outbox_.end()));
   outbox_.erase(late, outbox_.end());
@@ -259,7 +265,7 @@ absl::Status Edge::CheckFits(const EdgeHeader& h) const {
 }
 
 absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
-  const bool replica = end_.side().codec().needs_replica();
+  const bool replica = end_.codec_state().codec().needs_replica();
   if (h.run_id != options_.run_id) {
     return absl::FailedPreconditionError(
         absl::StrCat("peer ", options_.other.value, " belongs to run '",
@@ -271,7 +277,8 @@ absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
         "hello with an impossible window or with a payload");
   }
   const uint64_t before = end_.state().epoch;
-  if (h.peer_epoch > before && (rose_ || h.peer_epoch >= kMaxRememberedEpoch)) {
+  if (h.peer_epoch > before &&
+      (epoch_raised_ || h.peer_epoch >= kMaxRememberedEpoch)) {
     return absl::DataLossError("hello asks for a second or impossible rise");
   }
   // Each new beginning costs this end two vectors to set to zero, and the
@@ -287,31 +294,31 @@ absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
   const auto up = connections_.find(connection);
   if (up != connections_.end()) up->second = f;
   Hear(f, Newest(connection));
-  if (end_.state().epoch != before) rose_ = true;
+  if (end_.state().epoch != before) epoch_raised_ = true;
   return absl::OkStatus();
 }
 
 // If memory does not suffice for replicas on all edges, ends that were made in
-// different views may differ (PROTOCOL.md 8).  An end that has not met the
-// other yields, and of two such ends the one with replicas, so that memory
-// stays within its limit.  It loses nothing: it has no record, or one of
+// different views may differ (PROTOCOL.md 8).  An end that has not heard of the
+// other switches its codec, and of two such ends the one with replicas, so that
+// memory stays within its limit.  It loses nothing: it has no record, or one of
 // another edge, since ends of one cut have one codec.  The other end hears its
 // next hello.
 absl::Status Edge::OnOtherCodec(const EdgeHeader& hello) const {
-  const bool begun = acquainted();
+  const bool begun = handshake_done();
   const bool begun_there = hello.peer_epoch != 0;
   const std::string what =
       absl::StrCat("peer ", options_.other.value, " uses a codec ",
                    hello.replica ? "with" : "without", " replicas, this peer '",
-                   std::string(end_.side().codec().name()), "'");
-  if (!options_.yields || (begun && begun_there)) {
+                   std::string(end_.codec_state().codec().name()), "'");
+  if (!options_.may_switch_codec || (begun && begun_there)) {
     return absl::FailedPreconditionError(
         absl::StrCat(what, "; both need the same codec"));
   }
   // Both ends evaluate the same expression with the roles exchanged, so exactly
-  // one of them yields.
-  const bool gives_way = begun == begun_there ? !hello.replica : begun_there;
-  return gives_way ? absl::AbortedError(what) : absl::OkStatus();
+  // one of them switches.
+  const bool switches = begun == begun_there ? !hello.replica : begun_there;
+  return switches ? absl::AbortedError(what) : absl::OkStatus();
 }
 
 absl::Status Edge::OnData(const EdgeHeader& h, Payload body) {
@@ -319,9 +326,9 @@ absl::Status Edge::OnData(const EdgeHeader& h, Payload body) {
       h.peer_epoch != end_.state().epoch) {
     return absl::OkStatus();  // another incarnation: not worth a validation
   }
-  // Before the checks below: a wish is advice that no state of the protocol
+  // Before the checks below: a request is advice that no state of the protocol
   // depends on, so a frame that is refused afterwards does no harm by it.
-  HearWish(h.wished);
+  OnRequestedFormat(h.requested_format);
   ProductionEnd::Frame f = FrameOf(h);
   if (h.kind == FrameKind::kPayload) {
     // The id is to − 1, and id 0 means no exchange.
@@ -332,7 +339,8 @@ absl::Status Edge::OnData(const EdgeHeader& h, Payload body) {
     // The payload is unpacked and validated before the protocol sees it, since
     // Complete cannot refuse what has been accepted.
     GOSSAMER_ASSIGN_OR_RETURN(
-        f.token, end_.side().Receive(h.to - 1, h.format, h.c, std::move(body)));
+        f.token,
+        end_.codec_state().Receive(h.to - 1, h.format, h.c, std::move(body)));
   } else if (!body.empty()) {
     return absl::DataLossError("skip with a payload");
   }
@@ -346,20 +354,23 @@ absl::Status Edge::OnData(const EdgeHeader& h, Payload body) {
   return absl::OkStatus();
 }
 
-// A wish is advice: a format that this codec does not offer counts as no wish.
-void Edge::HearWish(uint8_t format) {
-  for (const WireFormat choice : end_.side().codec().choices()) {
-    if (static_cast<uint8_t>(choice) == format) end_.side().set_format(choice);
+// A request is advice: a format that this codec does not offer counts as none.
+void Edge::OnRequestedFormat(uint8_t format) {
+  for (const WireFormat choice : end_.codec_state().codec().choices()) {
+    if (static_cast<uint8_t>(choice) == format) {
+      end_.codec_state().set_format(choice);
+    }
   }
 }
 
 void Edge::BeginRecord(ExchangeId cut, SavedEdge spare) {
   records_.erase(cut);
   if (ended_) return;
-  records_.emplace(
-      cut, Recording{SavedEdge{end_.BeginRecord(cut),
-                               end_.side().Save(std::move(spare.side))}});
-  // Payloads that were heard before the cut may seal the record already.
+  records_.emplace(cut,
+                   Recording{SavedEdge{
+                       end_.BeginRecord(cut),
+                       end_.codec_state().Save(std::move(spare.codec_state))}});
+  // Payloads that were received before the cut may seal the record already.
   ExtendRecords();
 }
 
@@ -379,7 +390,7 @@ bool Edge::Sealed(ExchangeId cut) const {
 bool Edge::Unsealable(ExchangeId cut) const {
   const auto it = records_.find(cut);
   if (it == records_.end()) return true;
-  if (it->second.sealed || !acquainted()) return false;
+  if (it->second.sealed || !handshake_done()) return false;
   const ProductionEnd::Record& r = it->second.saved.record;
   const ProductionEnd::State& s = end_.state();
   return r.epoch != s.epoch || r.peer_epoch != s.peer_epoch;

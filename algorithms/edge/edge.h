@@ -1,5 +1,5 @@
-// One end of a real edge: the protocol (edge_end.h), the codec (codec_side.h)
-// and frames as bytes (frame.h), put together.
+// One end of a real edge: the protocol (edge_end.h), the codec
+// (edge_codec_state.h) and frames as bytes (frame.h), put together.
 //
 // Pure like its parts: the caller moves frames, reports connections and decides
 // when things are due.  Everything that comes from the other end is checked
@@ -22,7 +22,7 @@
 #include "algorithms/base/ids.h"
 #include "algorithms/base/payload.h"
 #include "algorithms/compress/codec.h"
-#include "algorithms/edge/codec_side.h"
+#include "algorithms/edge/edge_codec_state.h"
 #include "algorithms/edge/edge_end.h"
 #include "algorithms/edge/frame.h"
 
@@ -43,7 +43,8 @@ constexpr uint64_t EpochAbove(uint64_t epoch, uint64_t own) {
   return (epoch / kEpochLevel + 1) * kEpochLevel + own % kEpochLevel;
 }
 
-using ProductionEnd = EdgeEnd<uint64_t, CodecSide, kEpochLevel, kMaxEdgeWindow>;
+using ProductionEnd =
+    EdgeEnd<uint64_t, EdgeCodecState, kEpochLevel, kMaxEdgeWindow>;
 using ProductionFrame = EdgeFrame<uint64_t, EdgeMessage>;
 
 // A frame's fields as a header has them, except those that all frames of an
@@ -56,7 +57,7 @@ ProductionFrame FrameOf(const EdgeHeader& header);
 // state at the cut.
 struct SavedEdge {
   ProductionEnd::Record record;
-  CodecSide::Saved side;
+  EdgeCodecState::Saved codec_state;
 };
 using SavedEdges = std::map<PeerId, SavedEdge>;  // by the other end
 
@@ -70,11 +71,11 @@ struct EdgeOptions {
   ExchangeId frontier = 1;  // first exchange that this end decides
   int window = 1;           // W = max(1, overlap_steps), at most kMaxEdgeWindow
   uint64_t layout = 0;      // ParameterLayout::fingerprint()
-  Extent summed = {};       // CodecSide::set_summed
+  Extent summed = {};       // EdgeCodecState::set_summed
   CorrectionLimits limits = {};
   // There is a codec of the other kind, with or without replicas, to go on with
   // if that is what the other end has begun with.
-  bool yields = false;
+  bool may_switch_codec = false;
 };
 
 // One end of the edge to one other peer.  It owns the end's protocol state,
@@ -88,7 +89,7 @@ class Edge {
     // Of a payload its exchange, of a skip the first one that is undecided; 0
     // of a hello.
     ExchangeId exchange = 0;
-    DeviceMark ready = {};  // EdgeMessage::ready
+    DeviceFence ready = {};  // EdgeMessage::ready
   };
 
   // `x` stays where it is for as long as this object lives; `cache` is shared
@@ -105,59 +106,65 @@ class Edge {
   PeerId other() const { return options_.other; }
   // All ids below are known from the other end; all below are complete at this
   // end.
-  ExchangeId heard() const { return end_.state().heard; }
+  ExchangeId received() const { return end_.state().received; }
   ExchangeId done() const { return end_.state().done; }
   ExchangeId decided() const { return end_.state().decided; }
-  // The other end's epoch is known: exchanges can have payloads.
-  bool acquainted() const { return end_.state().peer_epoch != 0; }
+  // The other end's hello has come and its epoch is known: exchanges can have
+  // payloads.
+  bool handshake_done() const { return end_.state().peer_epoch != 0; }
   // Nothing of this end is outstanding, nothing of the other waits here.
   bool settled() const {
     return end_.state().mine.empty() && end_.state().theirs.empty();
   }
-  uint64_t corrections() const { return end_.side().corrections(); }
+  uint64_t corrections() const { return end_.codec_state().corrections(); }
   const ProductionEnd::State& state() const { return end_.state(); }
-  const CodecSide& side() const { return end_.side(); }
-  double TakeLongest() { return end_.side().TakeLongest(); }
-  void add_observer(CorrectionObserver* o) { end_.side().add_observer(o); }
+  const EdgeCodecState& codec_state() const { return end_.codec_state(); }
+  double TakeLongest() { return end_.codec_state().TakeLongest(); }
+  void add_observer(CorrectionObserver* o) {
+    end_.codec_state().add_observer(o);
+  }
   // This edge is given up, and is in no record: the other end would go on with
   // a difference that this end has given back.  A later edge to the same peer
   // is another one.
   void End() {
     ended_ = true;
-    end_.side().OnEnd();
+    end_.codec_state().OnEnd();
   }
   bool ended() const { return ended_; }
 
-  // For a codec that leaves a choice: the format that this end wishes to
-  // receive, sent with every frame from here on, and the one that it uses,
-  // which the other end has wished for.
-  void set_wish(WireFormat format) { wish_ = static_cast<uint8_t>(format); }
-  WireFormat format() const { return end_.side().format(); }
+  // For a codec that leaves a choice: the format that this end requests of the
+  // other, by every frame from here on, and the one that it uses, which the
+  // other end has requested.
+  void set_requested_format(WireFormat format) {
+    requested_format_ = static_cast<uint8_t>(format);
+  }
+  WireFormat format() const { return end_.codec_state().format(); }
 
   // For a replay (decisions.h): the format of the next payload, that it is one
   // whatever the other end did, and whether there is room for it.
-  void use_format(WireFormat format) { end_.side().set_format(format); }
-  void set_insist(bool insist) { end_.set_insist(insist); }
+  void use_format(WireFormat format) { end_.codec_state().set_format(format); }
+  void set_force_payload(bool force) { end_.set_force_payload(force); }
   bool HasRoom() const { return end_.HasRoom(); }
   // The other end is sure to send a frame: it has not come yet, or owes an
   // answer to a payload.  It does not mention exchanges that it jumps over, nor
   // those for which there was no room here.
   bool ExpectsAnswer() const {
     const ProductionEnd::State& s = end_.state();
-    return !acquainted() || (!s.mine.empty() && s.mine.back().id >= s.heard);
+    return !handshake_done() ||
+           (!s.mine.empty() && s.mine.back().id >= s.received);
   }
   // An own payload below `limit` is not complete here; or not answered.
   bool IncompleteBelow(ExchangeId limit) const;
-  bool UnheardBelow(ExchangeId limit) const;
+  bool UnansweredBelow(ExchangeId limit) const;
 
   // h of the view; at most the window that the edge was made with.
-  void set_overlap(int h) { end_.set_brake(std::max(1, h)); }
+  void set_overlap(int h) { end_.set_effective_window(std::max(1, h)); }
 
   // From the round loop, between steps (PROTOCOL.md 4).  `finite`: x has no
   // infinity and no NaN; without it, and in a round in which no part of x is
   // due, the exchange is a skip.  True if a payload went out.
   bool Emit(ExchangeId id, float coefficient, bool finite);
-  void Pass(ExchangeId id) { end_.Pass(id); }
+  void SkipTo(ExchangeId id) { end_.SkipTo(id); }
   void Announce() { end_.Announce(); }
   void Complete(ExchangeId limit) { end_.Complete(limit); }
   // Completes the skips before the first own payload: x stays as it is.
@@ -173,8 +180,9 @@ class Edge {
   void ConnectionDown(uint64_t connection);
   // kDataLoss or kFailedPrecondition if the other end breaks the protocol or
   // does not fit (run, layout, codec): close the connection, state is as
-  // before (PROTOCOL.md 4.3).  kAborted: it is for this end, which yields and
-  // has not met the other, to begin again with the codec of the other kind.
+  // before (PROTOCOL.md 4.3).  kAborted: it is for this end, which may
+  // switch its codec and has not heard of the other, to begin again with the
+  // codec of the other kind.
   absl::Status OnFrame(uint64_t connection, std::span<const std::byte> head,
                        Payload body);
 
@@ -216,17 +224,17 @@ class Edge {
   absl::Status OnHello(uint64_t connection, const EdgeHeader& header);
   absl::Status OnOtherCodec(const EdgeHeader& hello) const;
   absl::Status OnData(const EdgeHeader& header, Payload body);
-  void HearWish(uint8_t format);
+  void OnRequestedFormat(uint8_t format);
   void ExtendRecords();
 
   EdgeOptions options_;
   ProductionEnd end_;
-  // The connections that are up, with the last hello heard on each: an end that
-  // falls back to an older connection will not hear another one there.
+  // The connections that are up, with the last hello received on each: an end
+  // that falls back to an older connection will not hear another one there.
   std::map<uint64_t, std::optional<ProductionEnd::Frame>> connections_;
-  uint8_t wish_ = 0;
-  bool rose_ = false;  // risen on this connection already
-  int began_ = 0;      // times that the other end began anew on it
+  uint8_t requested_format_ = 0;
+  bool epoch_raised_ = false;  // risen on this connection already
+  int began_ = 0;              // times that the other end began anew on it
   std::vector<OutFrame> outbox_;
   std::vector<ExchangeId> lost_;
   struct Recording {

@@ -2,9 +2,9 @@
 // with exactly opposite signs, at both ends (PROTOCOL.md, cited by section).
 //
 // Pure: events in, frames out.  Knows nothing of vectors, codecs, sockets or
-// clocks.  The cargo of the protocol is a Side (below); ids and epochs are any
-// unsigned type, so that the exhaustive search in tests/algorithms runs on
-// this very source with small ones.
+// clocks.  A CodecState (below) makes payloads and applies them; ids and epochs
+// are any unsigned type, so that the exhaustive search in tests/algorithms runs
+// on this very source with small ones.
 
 #ifndef GOSSAMER_ALGORITHMS_EDGE_EDGE_END_H_
 #define GOSSAMER_ALGORITHMS_EDGE_EDGE_END_H_
@@ -19,19 +19,19 @@ namespace gossamer {
 // One end's half of the protocol: it decides which exchanges are payloads and
 // which are skips, and completes each exchange once and in order.
 //
-// Side is the cargo of the protocol:
+// CodecState makes payloads and applies them:
 //   Token                     one encoded snapshot, copyable, {} is none
-//   void OnZero()             an incarnation starts: x̂ = D = 0, first = true
+//   void OnReset()            an incarnation starts: x̂ = D = 0, first = true
 //   Token OnEmit(N id)        encodes x for exchange `id`
 //   void OnComplete(N id, const Token* mine, const Token* theirs)
 //                             exchange `id` is decided at both ends; null is a
 //                             skip, never both; called in order of ids
 // N counts ids and epochs; an epoch is level · kLevel + nonce (PROTOCOL.md 5).
-template <typename N, typename Side, N kLevel, int kMaxWindow,
+template <typename N, typename CodecState, N kLevel, int kMaxWindow,
           typename Rules = SoundRules>
 class EdgeEnd {
  public:
-  using Token = typename Side::Token;
+  using Token = typename CodecState::Token;
   using State = EdgeState<N, Token, kMaxWindow>;
   using Frame = EdgeFrame<N, Token>;
   using Record = EdgeRecord<N, Token, kMaxWindow>;
@@ -39,19 +39,20 @@ class EdgeEnd {
   EdgeEnd() = default;
   // A new incarnation: `epoch` differs from those of all others of this end;
   // ids from `frontier` on will be decided; W = `window` in [1, kMaxWindow].
-  EdgeEnd(Side side, N epoch, N frontier, int window)
-      : side_(std::move(side)), nonce_(epoch % kLevel) {
+  EdgeEnd(CodecState codec_state, N epoch, N frontier, int window)
+      : codec_state_(std::move(codec_state)), nonce_(epoch % kLevel) {
     s_.epoch = epoch;
     s_.decided = frontier;
-    s_.window = s_.peer_window = s_.brake = static_cast<uint8_t>(window);
+    s_.window = s_.peer_window = s_.effective_window =
+        static_cast<uint8_t>(window);
   }
-  // A new incarnation of this end that goes on from a sealed record; `side` is
-  // as the record left it.  The record counts only if the other end restores
-  // the same cut (PROTOCOL.md 6).
-  EdgeEnd(Side side, N epoch, const Record& record, N basis)
-      : EdgeEnd(std::move(side), epoch, record.cut, record.window) {
+  // A new incarnation of this end that goes on from a sealed record;
+  // `codec_state` is as the record left it.  The record counts only if the
+  // other end restores the same cut (PROTOCOL.md 6).
+  EdgeEnd(CodecState codec_state, N epoch, const Record& record, N basis)
+      : EdgeEnd(std::move(codec_state), epoch, record.cut, record.window) {
     s_.basis = basis;
-    s_.heard = s_.peer_done = record.cut;
+    s_.received = s_.peer_done = record.cut;
     s_.done = record.done;
     s_.peer_window = record.peer_window;
     for (const auto& held : record.mine) s_.mine.PushBack(held);
@@ -60,37 +61,41 @@ class EdgeEnd {
   }
 
   const State& state() const { return s_; }
-  const Side& side() const { return side_; }
-  Side& side() { return side_; }
+  const CodecState& codec_state() const { return codec_state_; }
+  CodecState& codec_state() { return codec_state_; }
 
-  // At most `brake` own payloads incomplete here, in [1, W]: what is at hand
+  // At most `window` own payloads incomplete here, in [1, W]: the part in use
   // of a window that may be needed later (PROTOCOL.md 2).  The bound on
-  // unacknowledged ones stays 2W, so that a smaller brake makes no skip.
-  void set_brake(int brake) { s_.brake = static_cast<uint8_t>(brake); }
+  // unacknowledged ones stays 2W, so that a smaller window makes no skip.
+  void set_effective_window(int window) {
+    s_.effective_window = static_cast<uint8_t>(window);
+  }
 
   // Sends a payload although the other end is known to have skipped: at a
   // replay the other end may be further ahead than it was.
-  void set_insist(bool insist) { insist_ = insist; }
+  void set_force_payload(bool force) { force_payload_ = force; }
 
   // Whether the windows have room for a payload.
   bool HasRoom() const {
     return s_.peer_epoch != 0 &&
-           (s_.Incomplete() < s_.brake || SeededBug("no-window")) &&
+           (s_.Incomplete() < s_.effective_window || SeededBug("no-window")) &&
            (s_.Unacknowledged() < 2 * s_.window || SeededBug("no-window"));
   }
   // Whether Emit(id) may send a payload (PROTOCOL.md 4.1).
-  bool MayPay(N id) const {
-    return HasRoom() && (insist_ || !(s_.heard > id && !s_.theirs.Has(id)));
+  bool MaySendPayload(N id) const {
+    return HasRoom() &&
+           (force_payload_ || !(s_.received > id && !s_.theirs.Has(id)));
   }
-  // Decides exchange `id` >= decided: a payload if `pay` and MayPay(id), else
-  // a skip; everything between is skipped.  True if it is a payload.
+  // Decides exchange `id` >= decided: a payload if `payload` and
+  // MaySendPayload(id), else a skip; everything between is skipped.  True if it
+  // is a payload.
   template <typename Out>
-  bool Emit(N id, bool pay, Out&& out);
+  bool Emit(N id, bool payload, Out&& out);
   // Decides that all undecided ids below `id` are skips (PROTOCOL.md 4.2).
-  void Pass(N id) {
+  void SkipTo(N id) {
     if (id <= s_.decided) return;
     s_.decided = id;
-    if (!s_.theirs.empty() && s_.theirs.front().id < id) s_.owes = true;
+    if (!s_.theirs.empty() && s_.theirs.front().id < id) s_.ack_due = true;
   }
 
   // Completes, in order, every exchange below `limit` that both ends have
@@ -120,14 +125,14 @@ class EdgeEnd {
   // owed without one goes out after the next hello anyway.
   template <typename Out>
   void Flush(Out&& out) {
-    if (!s_.owes) return;
-    s_.owes = false;
+    if (!s_.ack_due) return;
+    s_.ack_due = false;
     if (s_.ready) SendSkip(out);
   }
 
   // Owes a skip even if nothing has changed: the other end is to know F (it
   // seals a record by it).
-  void Announce() { s_.owes = true; }
+  void Announce() { s_.ack_due = true; }
 
   // True if giving up this incarnation loses no correction (PROTOCOL.md 4.8).
   bool MayReset() const {
@@ -137,15 +142,15 @@ class EdgeEnd {
   // Only if MayReset().
   template <typename Out>
   void LosslessReset(Out&& out) {
-    Rise(s_.epoch);
+    RaiseEpoch(s_.epoch);
     Start();
     if (s_.connected) out(Hello());
   }
 
   // Begins a record of the boundary before `cut`: all ids below it are decided
-  // here.  The caller saves the Side as it is now.
+  // here.  The caller saves the CodecState as it is now.
   Record BeginRecord(N cut) const;
-  // Adds what this end has heard for ids below the cut since; true if the
+  // Adds what this end has received for ids below the cut since; true if the
   // record is sealed: it then holds both payloads of every exchange below the
   // cut.  A record that more payloads belong to than fit in is void and never
   // sealed.  Call after every received frame, before Complete.
@@ -153,7 +158,7 @@ class EdgeEnd {
 
  private:
   // An epoch above `epoch` that no other incarnation of this end uses.
-  void Rise(N epoch) {
+  void RaiseEpoch(N epoch) {
     const N nonce = Rules::Broken(Rule::kNonce) ? N{0} : nonce_;
     s_.epoch = static_cast<N>((epoch / kLevel + 1) * kLevel + nonce);
     s_.basis = 0;
@@ -163,7 +168,7 @@ class EdgeEnd {
   // A payload leaves when it is complete here and there (PROTOCOL.md 4.5).
   void Release();
   N Ack() const {
-    return Rules::Broken(Rule::kAckCompleted) ? s_.heard : s_.done;
+    return Rules::Broken(Rule::kAckCompleted) ? s_.received : s_.done;
   }
   Frame Hello() const;
   Frame Data(FrameKind kind, N prev, N to) const;
@@ -175,9 +180,9 @@ class EdgeEnd {
   void Resend(const Frame& hello, Out&& out);
 
   State s_;
-  Side side_;
+  CodecState codec_state_;
   N nonce_ = 0;
-  bool insist_ = false;
+  bool force_payload_ = false;
 };
 
 }  // namespace gossamer

@@ -10,18 +10,19 @@
 
 namespace gossamer {
 
-template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
+template <typename N, typename CodecState, N kLevel, int kMaxWindow,
+          typename Rules>
 template <typename Out>
-bool EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Emit(N id, bool pay,
-                                                       Out&& out) {
+bool EdgeEnd<N, CodecState, kLevel, kMaxWindow, Rules>::Emit(N id, bool payload,
+                                                             Out&& out) {
   assert(id >= s_.decided);
-  pay = pay && MayPay(id);
+  payload = payload && MaySendPayload(id);
   s_.decided = id + 1;
-  if (!pay) {
-    s_.owes = true;
+  if (!payload) {
+    s_.ack_due = true;
     return false;
   }
-  s_.mine.PushBack({id, s_.last, side_.OnEmit(id)});
+  s_.mine.PushBack({id, s_.last, codec_state_.OnEmit(id)});
   s_.last = id;
   // Without a ready connection the payload waits in `mine`, and the next hello
   // brings it (PROTOCOL.md 4.6).
@@ -29,10 +30,11 @@ bool EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Emit(N id, bool pay,
   return true;
 }
 
-template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
-void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Complete(N limit) {
+template <typename N, typename CodecState, N kLevel, int kMaxWindow,
+          typename Rules>
+void EdgeEnd<N, CodecState, kLevel, kMaxWindow, Rules>::Complete(N limit) {
   // An id is complete only once both ends have decided it (PROTOCOL.md 4.4).
-  limit = std::min({limit, s_.decided, s_.heard});
+  limit = std::min({limit, s_.decided, s_.received});
   while (s_.done < limit) {
     const Held<N, Token>* mine = s_.mine.FirstFrom(s_.done);
     const Held<N, Token>* theirs = s_.theirs.FirstFrom(s_.done);
@@ -48,19 +50,21 @@ void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Complete(N limit) {
     }
     if (mine && mine->id != id) mine = nullptr;
     if (theirs && theirs->id != id) theirs = nullptr;
-    side_.OnComplete(id, mine ? &mine->token : nullptr,
-                     theirs ? &theirs->token : nullptr);
+    codec_state_.OnComplete(id, mine ? &mine->token : nullptr,
+                            theirs ? &theirs->token : nullptr);
     if (theirs) {
       s_.theirs.PopFront();
-      s_.owes = true;
+      s_.ack_due = true;
     }
     s_.done = id + 1;
   }
   Release();
 }
 
-template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
-Verdict EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::OnData(const Frame& f) {
+template <typename N, typename CodecState, N kLevel, int kMaxWindow,
+          typename Rules>
+Verdict EdgeEnd<N, CodecState, kLevel, kMaxWindow, Rules>::OnData(
+    const Frame& f) {
   // Checks in the order of PROTOCOL.md 4.3: nothing is stored before the last
   // of them, so a frame is taken whole or dropped whole.
   if (f.epoch != s_.peer_epoch || f.peer_epoch != s_.epoch) {
@@ -68,9 +72,9 @@ Verdict EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::OnData(const Frame& f) {
   }
   const bool payload = f.kind == FrameKind::kPayload;
   const bool gap =
-      f.prev != 0 && f.prev >= s_.heard && !Rules::Broken(Rule::kRefuseGap);
+      f.prev != 0 && f.prev >= s_.received && !Rules::Broken(Rule::kRefuseGap);
   const bool fresh =
-      f.to > s_.heard || (SeededBug("accept-twice") && f.to == s_.heard);
+      f.to > s_.received || (SeededBug("accept-twice") && f.to == s_.received);
   const bool accepted = fresh && !gap;
   if (f.ack > s_.decided || f.to <= f.prev ||
       (accepted && payload && s_.Waiting() >= 2 * s_.peer_window)) {
@@ -85,30 +89,31 @@ Verdict EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::OnData(const Frame& f) {
   if (payload) {
     const N id = f.to - 1;
     s_.theirs.PushBack({id, f.prev, f.token});
-    if (id < s_.decided && s_.told <= id) s_.owes = true;
-    if (Rules::Broken(Rule::kAckCompleted)) s_.owes = true;
+    if (id < s_.decided && s_.announced <= id) s_.ack_due = true;
+    if (Rules::Broken(Rule::kAckCompleted)) s_.ack_due = true;
   }
-  s_.heard = f.to;
+  s_.received = f.to;
   return Verdict::kAccepted;
 }
 
-template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
+template <typename N, typename CodecState, N kLevel, int kMaxWindow,
+          typename Rules>
 template <typename Out>
-void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::OnHello(const Frame& f,
-                                                          bool current,
-                                                          Out&& out) {
+void EdgeEnd<N, CodecState, kLevel, kMaxWindow, Rules>::OnHello(const Frame& f,
+                                                                bool current,
+                                                                Out&& out) {
   if (f.epoch < s_.peer_epoch) return;  // an earlier incarnation
   const N epoch = s_.epoch, peer_epoch = s_.peer_epoch;
   if (f.peer_epoch > s_.epoch && !Rules::Broken(Rule::kRise)) {
     // The other end remembers a later incarnation of this one.
-    Rise(f.peer_epoch);
+    RaiseEpoch(f.peer_epoch);
     s_.peer_epoch = f.epoch;
     Start();
   } else if (f.epoch > s_.peer_epoch) {
     // An epoch with a basis pairs once.
     if (s_.peer_epoch != 0 && s_.basis != 0 &&
         !Rules::Broken(Rule::kBasisOnce)) {
-      Rise(s_.epoch);
+      RaiseEpoch(s_.epoch);
     }
     s_.peer_epoch = f.epoch;
     const bool resumes =
@@ -129,8 +134,9 @@ void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::OnHello(const Frame& f,
   if (current) Resend(f, out);
 }
 
-template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
-auto EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::BeginRecord(N cut) const
+template <typename N, typename CodecState, N kLevel, int kMaxWindow,
+          typename Rules>
+auto EdgeEnd<N, CodecState, kLevel, kMaxWindow, Rules>::BeginRecord(N cut) const
     -> Record {
   Record r;
   r.cut = cut;
@@ -156,8 +162,9 @@ auto EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::BeginRecord(N cut) const
   return r;
 }
 
-template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
-bool EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::ExtendRecord(
+template <typename N, typename CodecState, N kLevel, int kMaxWindow,
+          typename Rules>
+bool EdgeEnd<N, CodecState, kLevel, kMaxWindow, Rules>::ExtendRecord(
     Record& r) const {
   if (r.epoch != s_.epoch || r.peer_epoch != s_.peer_epoch ||
       s_.peer_epoch == 0) {
@@ -174,19 +181,22 @@ bool EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::ExtendRecord(
     }
     r.theirs.PushBack(h);
   }
-  return s_.heard >= r.cut || SeededBug("seal-early");
+  return s_.received >= r.cut || SeededBug("seal-early");
 }
 
-template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
-void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Start() {
-  s_.heard = s_.done = s_.peer_done = s_.last = s_.told = s_.resumed = 0;
+template <typename N, typename CodecState, N kLevel, int kMaxWindow,
+          typename Rules>
+void EdgeEnd<N, CodecState, kLevel, kMaxWindow, Rules>::Start() {
+  s_.received = s_.done = s_.peer_done = s_.last = s_.announced = s_.resumed =
+      0;
   s_.mine.Clear();
   s_.theirs.Clear();
-  side_.OnZero();
+  codec_state_.OnReset();
 }
 
-template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
-void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Release() {
+template <typename N, typename CodecState, N kLevel, int kMaxWindow,
+          typename Rules>
+void EdgeEnd<N, CodecState, kLevel, kMaxWindow, Rules>::Release() {
   while (
       !s_.mine.empty() && s_.mine.front().id < s_.peer_done &&
       (s_.mine.front().id < s_.done || Rules::Broken(Rule::kRetainUntilDone))) {
@@ -194,22 +204,25 @@ void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Release() {
   }
 }
 
-template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
-auto EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Hello() const -> Frame {
+template <typename N, typename CodecState, N kLevel, int kMaxWindow,
+          typename Rules>
+auto EdgeEnd<N, CodecState, kLevel, kMaxWindow, Rules>::Hello() const -> Frame {
   Frame f;
   f.kind = FrameKind::kHello;
   f.epoch = s_.epoch;
   f.peer_epoch = s_.peer_epoch;
-  f.to = s_.heard;
+  f.to = s_.received;
   f.ack = Ack();
   f.basis = s_.basis;
   f.window = s_.window;
   return f;
 }
 
-template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
-auto EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Data(FrameKind kind, N prev,
-                                                       N to) const -> Frame {
+template <typename N, typename CodecState, N kLevel, int kMaxWindow,
+          typename Rules>
+auto EdgeEnd<N, CodecState, kLevel, kMaxWindow, Rules>::Data(FrameKind kind,
+                                                             N prev, N to) const
+    -> Frame {
   Frame f;
   f.kind = kind;
   f.epoch = s_.epoch;
@@ -220,29 +233,32 @@ auto EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Data(FrameKind kind, N prev,
   return f;
 }
 
-template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
+template <typename N, typename CodecState, N kLevel, int kMaxWindow,
+          typename Rules>
 template <typename Out>
-void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::SendPayload(
+void EdgeEnd<N, CodecState, kLevel, kMaxWindow, Rules>::SendPayload(
     const Held<N, Token>& held, Out&& out) {
   Frame f = Data(FrameKind::kPayload, held.prev, held.id + 1);
   f.token = held.token;
-  s_.told = f.to;
+  s_.announced = f.to;
   // The newest payload says all that a skip would.
-  if (f.to == s_.decided) s_.owes = false;
+  if (f.to == s_.decided) s_.ack_due = false;
   out(f);
 }
 
-template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
+template <typename N, typename CodecState, N kLevel, int kMaxWindow,
+          typename Rules>
 template <typename Out>
-void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::SendSkip(Out&& out) {
-  s_.told = s_.decided;
+void EdgeEnd<N, CodecState, kLevel, kMaxWindow, Rules>::SendSkip(Out&& out) {
+  s_.announced = s_.decided;
   out(Data(FrameKind::kSkip, s_.last, s_.decided));
 }
 
-template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
+template <typename N, typename CodecState, N kLevel, int kMaxWindow,
+          typename Rules>
 template <typename Out>
-void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Resend(const Frame& hello,
-                                                         Out&& out) {
+void EdgeEnd<N, CodecState, kLevel, kMaxWindow, Rules>::Resend(
+    const Frame& hello, Out&& out) {
   s_.ready = true;
   if (!Rules::Broken(Rule::kResend)) {
     const N from = hello.peer_epoch == s_.epoch ? hello.to : N{0};
@@ -250,7 +266,7 @@ void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Resend(const Frame& hello,
       if (h.id >= from) SendPayload(h, out);
     }
   }
-  s_.owes = false;
+  s_.ack_due = false;
   SendSkip(out);
 }
 

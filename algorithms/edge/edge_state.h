@@ -104,21 +104,22 @@ struct EdgeState {
   N peer_epoch = 0;  // the other's half; 0: not known
   N basis = 0;       // of the sealed record this epoch goes on from; 0: none
   N decided = 1;     // F: first id this end has not decided
-  N heard = 0;       // R: all ids below are known from the other
+  N received = 0;    // R: all ids below are known from the other
   N done = 0;        // C: all exchanges below are complete here
-  N peer_done = 0;   // the other's C, as last heard
+  N peer_done = 0;   // the other's C, as last received
   N last = 0;        // last own payload of this incarnation
-  N told = 0;        // F as last said over the current incarnation
+  N announced = 0;   // F as last sent over the current incarnation
   HeldQueue<N, Token, 4 * kMaxWindow> mine;  // not known to be done there
-  // Heard, not done here: 2W, and below `resumed` as many of a record.
+  // Received, not done here: 2W, and below `resumed` as many of a record.
   HeldQueue<N, Token, 4 * kMaxWindow> theirs;
   N resumed = 0;       // the cut of the record this epoch goes on from; 0: none
   uint8_t window = 1;  // W of this end
-  uint8_t brake = 1;   // of W, what is in use
+  // Own payloads that may be incomplete now, at most W.
+  uint8_t effective_window = 1;
   uint8_t peer_window = 1;  // W of the other, as announced
   bool connected = false;   // there is a connection to send on
-  bool ready = false;       // and a hello was heard on it
-  bool owes = false;        // a skip or an acknowledgement is due
+  bool ready = false;       // and a hello was received on it
+  bool ack_due = false;     // a skip, which acknowledges, is due
 
   int Incomplete() const { return CountFrom(done); }
   int Unacknowledged() const { return CountFrom(peer_done); }

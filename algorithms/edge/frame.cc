@@ -47,7 +47,8 @@ std::vector<std::byte> EncodeHeader(const EdgeHeader& h) {
   Put(out, 5, static_cast<uint8_t>(h.kind));
   Put(out, 6, static_cast<uint8_t>(h.format));
   Put(out, 7,
-      hello ? static_cast<uint8_t>(h.replica ? kReplicaFlag : 0) : h.wished);
+      hello ? static_cast<uint8_t>(h.replica ? kReplicaFlag : 0)
+            : h.requested_format);
   Put(out, 8, h.epoch);
   Put(out, 16, h.peer_epoch);
   // A hello has no predecessor, so the basis takes that place and the header
@@ -115,7 +116,7 @@ absl::StatusOr<EdgeHeader> DecodeHeader(std::span<const std::byte> bytes) {
     if (bytes.size() != kEdgeHeaderBytes) {
       return absl::DataLossError("bytes after the frame header");
     }
-    h.wished = Get<uint8_t>(bytes, 7);
+    h.requested_format = Get<uint8_t>(bytes, 7);
     return h;
   }
   h.basis = std::exchange(h.prev, 0);

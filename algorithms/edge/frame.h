@@ -8,9 +8,9 @@
 // The upper three bits of byte 6 are reserved and 0.  A hello has its basis in
 // `prev`, bit 0 of `flags` set if the codec keeps replicas, and after the
 // header: window (1 byte), length of the run id (1 byte), run id, CRC-32C of
-// these.  In other frames `flags` is the wire format that the sender wishes to
-// get, 0 for none.  The payload of a payload frame travels beside the header,
-// so a resend changes the header only.
+// these.  In other frames `flags` is the wire format that the sender requests
+// of the other end, 0 for none.  The payload of a payload frame travels beside
+// the header, so a resend changes the header only.
 //
 // Knows nothing of what an edge does with a frame.
 
@@ -42,8 +42,8 @@ struct EdgeHeader {
   uint64_t prev = 0;
   uint64_t to = 0;
   uint64_t ack = 0;
-  float c = 0;         // payload: γ·w
-  uint8_t wished = 0;  // not in a hello: a WireFormat, 0: none
+  float c = 0;                   // payload: γ·w
+  uint8_t requested_format = 0;  // not in a hello: a WireFormat, 0: none
   uint32_t payload_bytes = 0;
   uint32_t layout = 0;  // fingerprint, folded to 32 bits
   // Hello only.

@@ -124,9 +124,9 @@ std::vector<std::byte> EncodeSavedEdge(const SavedEdge& edge) {
   w.Put(r.peer_window);
   PutQueue(w, r.mine);
   PutQueue(w, r.theirs);
-  w.PutArray(std::span<const char>(edge.side.codec));
-  w.Put<uint64_t>(edge.side.progress.size());
-  for (const CodecSide::Progress& p : edge.side.progress) {
+  w.PutArray(std::span<const char>(edge.codec_state.codec));
+  w.Put<uint64_t>(edge.codec_state.progress.size());
+  for (const EdgeCodecState::Progress& p : edge.codec_state.progress) {
     w.Put<uint8_t>(p.first);
     w.Put(p.emit_interval);
     w.Put(p.complete_interval);
@@ -148,11 +148,11 @@ absl::StatusOr<SavedEdge> DecodeSavedEdge(std::span<const std::byte> bytes) {
                        r.peer_window >= 1 && r.peer_window <= kMaxEdgeWindow;
   const bool queues = GetQueue(in, r.mine) && GetQueue(in, r.theirs);
   const std::vector<char> codec = in.GetArray<char>();
-  edge.side.codec.assign(codec.begin(), codec.end());
-  edge.side.progress.clear();
+  edge.codec_state.codec.assign(codec.begin(), codec.end());
+  edge.codec_state.progress.clear();
   const uint64_t parts = in.Get<uint64_t>();
   for (uint64_t i = 0; i < parts && in.ok(); ++i) {
-    CodecSide::Progress& p = edge.side.progress.emplace_back();
+    EdgeCodecState::Progress& p = edge.codec_state.progress.emplace_back();
     p.first = in.Get<uint8_t>() != 0;
     p.emit_interval = in.Get<uint64_t>();
     p.complete_interval = in.Get<uint64_t>();

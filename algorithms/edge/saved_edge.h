@@ -19,8 +19,8 @@ namespace gossamer {
 // Name of a saved edge in a checkpoint: this and the other end's id.
 inline constexpr absl::string_view kEdgePrefix = "edge.";
 
-// All of it but CodecSide::Saved::Vectors(): a checkpoint holds these by name,
-// so that gigabytes are written from where they are.
+// All of it but EdgeCodecState::Saved::Vectors(): a checkpoint holds these by
+// name, so that gigabytes are written from where they are.
 std::vector<std::byte> EncodeSavedEdge(const SavedEdge& edge);
 // An edge with empty vectors.  kDataLoss unless `bytes` is what EncodeSavedEdge
 // writes.

@@ -87,9 +87,10 @@ class Game {
   // kDataLoss if a loss or a gradient is not finite, naming the tensor;
   // parameters and statistics are then as before.
   virtual absl::StatusOr<Losses> Gradient(Players players, RngKey key) = 0;
-  // The key of the call of Gradient() after the next one, as far as the caller
-  // knows: a game may draw that batch while a device computes this one.
-  virtual void Expect(RngKey key) {}
+  // A hint: `key` is that of the call of Gradient() after the next one, as far
+  // as the caller knows.  A game may draw that batch while a device computes
+  // this one.
+  virtual void PrefetchBatch(RngKey key) {}
 
   // Called before a visitor saves.  False: the state is being gathered on
   // another thread; ask again.  True holds until the next Gradient().

@@ -25,7 +25,7 @@ class MixingHooks {
   virtual Extent extent() const = 0;
   // True if every step must be followed by its own mixing, of all parameters
   // and before the next step.
-  virtual bool in_turn() const { return false; }
+  virtual bool mixes_every_step() const { return false; }
   // Mixing has added c times `difference` to all parameters.
   virtual void OnCorrection(float c, DeviceSpan<const float> difference) {}
   // An edge has ended that had added `sum` to extent(); the opposite at its

@@ -26,7 +26,7 @@ class WrappedGame : public Game {
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
     return game_->Gradient(players, key);
   }
-  void Expect(RngKey key) override { game_->Expect(key); }
+  void PrefetchBatch(RngKey key) override { game_->PrefetchBatch(key); }
   bool PrepareState() override { return game_->PrepareState(); }
   void VisitState(StateVisitor& visitor) override {
     game_->VisitState(visitor);

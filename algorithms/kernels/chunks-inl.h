@@ -24,7 +24,7 @@ HWY_BEFORE_NAMESPACE();
 namespace gossamer {
 namespace HWY_NAMESPACE {
 
-// |x + y| of a vector from place k on.
+// |x + y| of a vector from index k on.
 template <bool kSum>
 HWY_INLINE FloatVector MagnitudeAt(const float* x, const float* y, size_t k) {
   const auto value = hn::LoadU(kFloats, x + k);
@@ -33,7 +33,7 @@ HWY_INLINE FloatVector MagnitudeAt(const float* x, const float* y, size_t k) {
 
 // Of n values, at least a vector; the last vector overlaps the one before.
 template <bool kSum>
-HWY_INLINE size_t LargestOf(const float* x, const float* y, size_t n) {
+HWY_INLINE size_t ArgmaxAbsOf(const float* x, const float* y, size_t n) {
   const size_t last = n - kLanes;
   auto even = MagnitudeAt<kSum>(x, y, last), odd = even;
   size_t k = 0;
@@ -59,34 +59,35 @@ HWY_INLINE size_t LargestOf(const float* x, const float* y, size_t n) {
 }
 
 template <bool kSum>
-void LargestOfChunks(size_t chunk, std::span<const float> x,
-                     std::span<const float> y, std::span<uint32_t> places) {
+void ArgmaxAbsOfChunks(size_t chunk, std::span<const float> x,
+                       std::span<const float> y, std::span<uint32_t> indices) {
   for (size_t i = 0, at = 0; at < x.size(); ++i, at += chunk) {
     const size_t n = std::min(chunk, x.size() - at);
     if (n < kLanes) {
-      ReferenceKernels().largest(n, x.subspan(at, n),
-                                 kSum ? y.subspan(at, n) : y,
-                                 places.subspan(i, 1));
-      places[i] += static_cast<uint32_t>(at);
+      ReferenceKernels().argmax_abs(n, x.subspan(at, n),
+                                    kSum ? y.subspan(at, n) : y,
+                                    indices.subspan(i, 1));
+      indices[i] += static_cast<uint32_t>(at);
       continue;
     }
-    places[i] = static_cast<uint32_t>(
-        at + LargestOf<kSum>(x.data() + at, kSum ? y.data() + at : nullptr, n));
+    indices[i] = static_cast<uint32_t>(
+        at +
+        ArgmaxAbsOf<kSum>(x.data() + at, kSum ? y.data() + at : nullptr, n));
   }
 }
 
-void Largest(size_t chunk, std::span<const float> x, std::span<const float> y,
-             std::span<uint32_t> places) {
+void ArgmaxAbs(size_t chunk, std::span<const float> x, std::span<const float> y,
+               std::span<uint32_t> indices) {
   if (y.empty()) {
-    LargestOfChunks<false>(chunk, x, y, places);
+    ArgmaxAbsOfChunks<false>(chunk, x, y, indices);
   } else {
-    LargestOfChunks<true>(chunk, x, y, places);
+    ArgmaxAbsOfChunks<true>(chunk, x, y, indices);
   }
 }
 
-size_t Reaching(size_t chunk, std::span<const float> x,
-                std::span<const float> y, std::span<const float> bounds,
-                std::span<uint32_t> places) {
+size_t IndicesAtLeast(size_t chunk, std::span<const float> x,
+                      std::span<const float> y, std::span<const float> bounds,
+                      std::span<uint32_t> indices) {
   size_t found = 0;
   for (size_t i = 0, at = 0; at < x.size(); ++i, at += chunk) {
     const size_t end = std::min(at + chunk, x.size());
@@ -96,16 +97,16 @@ size_t Reaching(size_t chunk, std::span<const float> x,
       const auto reach =
           hn::Ge(MagnitudeAt<true>(x.data(), y.data(), k), bound);
       for (uint64_t bits = MaskBits(reach); bits != 0; bits &= bits - 1) {
-        places[found++] = static_cast<uint32_t>(
+        indices[found++] = static_cast<uint32_t>(
             k + static_cast<size_t>(std::countr_zero(bits)));
       }
     }
     const size_t before = found;
-    found += ReferenceKernels().reaching(
+    found += ReferenceKernels().indices_at_least(
         chunk, x.subspan(k, end - k), y.subspan(k, end - k),
-        bounds.subspan(i, 1), places.subspan(found));
+        bounds.subspan(i, 1), indices.subspan(found));
     for (size_t j = before; j < found; ++j) {
-      places[j] += static_cast<uint32_t>(k);
+      indices[j] += static_cast<uint32_t>(k);
     }
   }
   return found;

@@ -15,7 +15,7 @@ namespace gossamer {
 
 // A device's queue of work, done in order: CUDA's cudaStream_t.
 struct DeviceStream;
-// A mark in a stream: CUDA's cudaEvent_t.
+// An event in a stream: CUDA's cudaEvent_t.
 struct DeviceEvent;
 // Work that is kept, to be done again and again: CUDA's cudaGraphExec_t.
 struct DeviceGraph;
@@ -58,9 +58,9 @@ struct DeviceCalls {
   const char* (*create_event)(DeviceEvent** event) = nullptr;
   const char* (*destroy_event)(DeviceEvent* event) = nullptr;
   const char* (*record)(DeviceEvent* event, DeviceStream* stream) = nullptr;
-  // *done: all work before the mark is done; the error is that of this work.
+  // *done: all work before the event is done; the error is that of this work.
   const char* (*poll)(DeviceEvent* event, bool* done) = nullptr;
-  // Work that is enqueued from now on waits for the mark.
+  // Work that is enqueued from now on waits for the event.
   const char* (*wait)(DeviceStream* stream, DeviceEvent* event) = nullptr;
   // Blocks until the stream is empty: never on a peer's loop.
   const char* (*synchronize)(DeviceStream* stream) = nullptr;

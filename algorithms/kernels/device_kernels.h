@@ -33,9 +33,10 @@ constexpr size_t SketchSumsOf(size_t n) {
 }
 
 // Each function is the one of its name in Kernels, with its requirements; spans
-// and pointers are of the stream's device unless said otherwise.  `reaching` is
-// missing: its output has no size that is known before it ends, and its one
-// caller, AdaComp, is refused on a device (compress/registry.h, CheckOnDevice).
+// and pointers are of the stream's device unless said otherwise.
+// `indices_at_least` is missing: its output has no size that is known before it
+// ends, and its one caller, AdaComp, is refused on a device
+// (compress/registry.h, CheckOnDevice).
 struct DeviceKernels {
   std::string_view name;  // "CUDA", "fibers"
 
@@ -84,14 +85,15 @@ struct DeviceKernels {
                   DeviceSpan<const float> v, DeviceSpan<float> u);
   void (*add_outer)(DeviceStream* stream, float a, DeviceSpan<const float> u,
                     DeviceSpan<const float> v, DeviceSpan<float> matrix);
-  // unit ← change · UnitScale(*squares, change[*place]): what squared_norm and
-  // `largest` have left in the device's memory.
-  void (*unit)(DeviceStream* stream, DeviceSpan<const float> change,
-               const double* squares, const uint32_t* place,
-               DeviceSpan<float> unit);
+  // unit ← change · UnitScale(*squares, change[*index]): what squared_norm and
+  // `argmax_abs` have left in the device's memory.
+  void (*normalize)(DeviceStream* stream, DeviceSpan<const float> change,
+                    const double* squares, const uint32_t* index,
+                    DeviceSpan<float> unit);
 
-  void (*largest)(DeviceStream* stream, size_t chunk, DeviceSpan<const float> x,
-                  DeviceSpan<const float> y, DeviceSpan<uint32_t> places);
+  void (*argmax_abs)(DeviceStream* stream, size_t chunk,
+                     DeviceSpan<const float> x, DeviceSpan<const float> y,
+                     DeviceSpan<uint32_t> indices);
 
   void (*encode)(DeviceStream* stream, Coding coding, DeviceSpan<const float> x,
                  DeviceSpan<float> replica, uint64_t key, std::byte* scales,

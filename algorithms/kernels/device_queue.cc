@@ -36,7 +36,7 @@ struct DeviceQueue::State {
   struct Pinned {
     void* memory = nullptr;
     size_t capacity = 0;
-    DeviceMark last;
+    DeviceFence last;
   };
   std::vector<Pinned> given_back ABSL_GUARDED_BY(mu);
   std::vector<Pinned> marked;  // of the queue's thread
@@ -217,9 +217,9 @@ std::shared_ptr<std::byte[]> DeviceQueue::State::TakePinned(
     back.swap(state.given_back);
   }
   if (!back.empty()) {
-    const DeviceMark mark = DeviceQueue(parts).Mark();
+    const DeviceFence fence = DeviceQueue(parts).RecordFence();
     for (Pinned& p : back) {
-      p.last = mark;
+      p.last = fence;
       state.marked.push_back(std::move(p));
     }
   }
@@ -250,30 +250,30 @@ std::shared_ptr<std::byte[]> DeviceQueue::State::TakePinned(
       });
 }
 
-DeviceMark DeviceQueue::Mark() const {
-  DeviceMark mark;
-  if (on_host() || !Enters()) return mark;
+DeviceFence DeviceQueue::RecordFence() const {
+  DeviceFence fence;
+  if (on_host() || !Enters()) return fence;
   DeviceEvent* event = nullptr;
   if (!State::Check(*parts_, "event", parts_->calls->create_event(&event))) {
-    return mark;
+    return fence;
   }
   const DeviceCalls* calls = parts_->calls;
-  mark.event_ = std::shared_ptr<DeviceEvent>(
+  fence.event_ = std::shared_ptr<DeviceEvent>(
       event, [calls](DeviceEvent* e) { calls->destroy_event(e); });
   if (State::Check(*parts_, "event", calls->record(event, parts_->stream))) {
-    mark.parts_ = parts_;
+    fence.parts_ = parts_;
   }
-  return mark;
+  return fence;
 }
 
-bool DeviceMark::done() {
+bool DeviceFence::done() {
   const auto parts = parts_.lock();
   if (parts == nullptr || parts->failed) return true;
   bool done = false;
   const char* why = parts->calls->poll(event_.get(), &done);
   if (!DeviceQueue::State::Check(*parts, "earlier work", why)) done = true;
   // An event that has been passed is not asked again, and keeps no queue.
-  if (done) *this = DeviceMark();
+  if (done) *this = DeviceFence();
   return done;
 }
 

@@ -29,7 +29,7 @@
 namespace gossamer {
 
 class CapturedWork;
-class DeviceMark;
+class DeviceFence;
 
 // A handle: copies of it are the same queue, which ends with the last of them
 // and of the memory taken from it.  Any one thread at a time, but memory may be
@@ -92,11 +92,12 @@ class DeviceQueue {
   // between: they stay as they are until what is enqueued is done.
   void UploadHeld(const std::byte* held, DeviceSpan<std::byte> to) const;
   // Bytes of the host that will be those of `from` once what is enqueued is
-  // done (Mark, Wait).  No other call writes to them while they are held.
+  // done (RecordFence, Wait).  No other call writes to them while they are
+  // held.
   std::shared_ptr<std::byte[]> Download(DeviceSpan<const std::byte> from) const;
 
-  // The end of what has been enqueued so far.
-  DeviceMark Mark() const;
+  // Records an event behind all that has been enqueued so far.
+  DeviceFence RecordFence() const;
   // Blocks until all work is done; never on a peer's loop.  Returns status().
   absl::Status Wait() const;
   // The values as they are once all work is done: blocks as Wait does.  They
@@ -132,7 +133,7 @@ class DeviceQueue {
  private:
   template <typename T>
   friend class DeviceVector;
-  friend class DeviceMark;
+  friend class DeviceFence;
   struct State;
   // The parts that Run needs, and behind them the state.
   struct Parts {
@@ -187,18 +188,18 @@ class CapturedWork {
   std::shared_ptr<DeviceGraph> graph_;
 };
 
-// A place in a queue.
-class DeviceMark {
+// An event that is recorded in a queue.
+class DeviceFence {
  public:
   // Of no queue: done.
-  DeviceMark() = default;
+  DeviceFence() = default;
   // All that was enqueued before it is done, or the queue has failed.  Does not
   // block.
   bool done();
 
  private:
   friend class DeviceQueue;
-  // The queue may hold marks of its own.  Expired: done.
+  // The queue may hold fences of its own.  Expired: done.
   std::weak_ptr<DeviceQueue::Parts> parts_;
   std::shared_ptr<DeviceEvent> event_;
 };
@@ -311,9 +312,9 @@ class Readback {
   Readback(const DeviceQueue& queue, DeviceSpan<const T> from)
       : bytes_(queue.Download({reinterpret_cast<const std::byte*>(from.data),
                                from.size * sizeof(T), from.device})),
-        mark_(queue.Mark()) {}
+        fence_(queue.RecordFence()) {}
   // The values have come.
-  bool ready() { return mark_.done(); }
+  bool ready() { return fence_.done(); }
   // Value `i`, once they are there.
   T operator[](size_t i) const {
     T value;
@@ -323,7 +324,7 @@ class Readback {
 
  private:
   std::shared_ptr<std::byte[]> bytes_;
-  DeviceMark mark_;
+  DeviceFence fence_;
 };
 
 }  // namespace gossamer

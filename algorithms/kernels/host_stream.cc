@@ -63,11 +63,12 @@ void Sketch(DeviceStream* stream, DeviceSpan<const float> x, uint64_t key,
                          HostSpan(sums).first(kSketchBuckets));
 }
 
-void Unit(DeviceStream*, DeviceSpan<const float> change, const double* squares,
-          const uint32_t* place, DeviceSpan<float> unit) {
+void Normalize(DeviceStream*, DeviceSpan<const float> change,
+               const double* squares, const uint32_t* index,
+               DeviceSpan<float> unit) {
   const std::span<const float> from = HostSpan(change);
   const std::span<float> to = HostSpan(unit);
-  const double scale = UnitScale(*squares, from[*place]);
+  const double scale = UnitScale(*squares, from[*index]);
   for (size_t i = 0; i < to.size(); ++i) {
     to[i] = static_cast<float>(from[i] * scale);
   }
@@ -120,8 +121,8 @@ const DeviceKernels& HostDeviceKernels() {
       .transposed_product = kForm<&Kernels::transposed_product>,
       .product = kForm<&Kernels::product>,
       .add_outer = kForm<&Kernels::add_outer>,
-      .unit = Unit,
-      .largest = kForm<&Kernels::largest>,
+      .normalize = Normalize,
+      .argmax_abs = kForm<&Kernels::argmax_abs>,
       .encode = kForm<&Kernels::encode>,
       .apply = kForm<&Kernels::apply>,
       .valid_within = ValidWithin,

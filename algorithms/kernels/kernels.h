@@ -77,8 +77,9 @@ struct Kernels {
   double (*squared_norm)(std::span<const float> x);
   // A count-sketch (Charikar, Chen, Farach-Colton, ICALP 2002) into
   // kSketchBuckets sums: value 256·r + c is added to, or subtracted from,
-  // bucket (c + SketchTurn(key, r)) mod 256, as SketchSigns says (values.h).
-  // Rows are added in order in each part of kSketchRows, and then the parts.
+  // bucket (c + SketchRotation(key, r)) mod 256, as SketchSigns says
+  // (values.h).  Rows are added in order in each part of kSketchRows, and then
+  // the parts.
   void (*sketch)(std::span<const float> x, uint64_t key,
                  std::span<double> sums);
 
@@ -95,16 +96,18 @@ struct Kernels {
   void (*add_outer)(float a, std::span<const float> u, std::span<const float> v,
                     std::span<float> matrix);
 
-  // Of every chunk of `chunk` values, the last shorter, the place in x of the
-  // largest |x + y|, of equal ones the first; y may be empty.  One place per
+  // Of every chunk of `chunk` values, the last shorter, the index in x of the
+  // largest |x + y|, of equal ones the first; y may be empty.  One index per
   // chunk.
-  void (*largest)(size_t chunk, std::span<const float> x,
-                  std::span<const float> y, std::span<uint32_t> places);
-  // The places, rising, where |x + y| is at least the bound of its chunk, of
-  // which there is one each.  Returns how many; `places` has room for all of x.
-  size_t (*reaching)(size_t chunk, std::span<const float> x,
-                     std::span<const float> y, std::span<const float> bounds,
-                     std::span<uint32_t> places);
+  void (*argmax_abs)(size_t chunk, std::span<const float> x,
+                     std::span<const float> y, std::span<uint32_t> indices);
+  // The indices, rising, where |x + y| is at least the bound of its chunk, of
+  // which there is one each.  Returns how many; `indices` has room for all of
+  // x.
+  size_t (*indices_at_least)(size_t chunk, std::span<const float> x,
+                             std::span<const float> y,
+                             std::span<const float> bounds,
+                             std::span<uint32_t> indices);
 
   // q = code of x − replica, replica += decoded q; with an empty `replica`, q =
   // code of x.  Writes all ScaleBytes and CodeBytes.  x and replica are finite.

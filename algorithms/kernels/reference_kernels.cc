@@ -99,7 +99,7 @@ void Sketch(std::span<const float> x, uint64_t key, std::span<double> sums) {
       const size_t column = at % kSketchBuckets;
       const auto word = static_cast<uint32_t>(column / kWord);
       const uint32_t signs = SketchSigns(key, row, word);
-      const size_t bucket = column + SketchTurn(key, row);
+      const size_t bucket = column + SketchRotation(key, row);
       for (size_t j = 0; j < std::min(kWord, end - at); ++j) {
         part[(bucket + j) % kSketchBuckets] +=
             Signed(signs >> j & 1, x[at + j]);
@@ -135,30 +135,30 @@ void AddOuter(float a, std::span<const float> u, std::span<const float> v,
   }
 }
 
-void Largest(size_t chunk, std::span<const float> x, std::span<const float> y,
-             std::span<uint32_t> places) {
+void ArgmaxAbs(size_t chunk, std::span<const float> x, std::span<const float> y,
+               std::span<uint32_t> indices) {
   for (size_t i = 0, at = 0; at < x.size(); ++i, at += chunk) {
     const size_t end = std::min(at + chunk, x.size());
     float largest = -1;
-    places[i] = static_cast<uint32_t>(at);
+    indices[i] = static_cast<uint32_t>(at);
     for (size_t k = at; k < end; ++k) {
       const float magnitude = std::abs(y.empty() ? x[k] : x[k] + y[k]);
       // Strictly larger, so that of equal ones the first stays; NaN is never
       // larger.
       if (!(magnitude > largest)) continue;
       largest = magnitude;
-      places[i] = static_cast<uint32_t>(k);
+      indices[i] = static_cast<uint32_t>(k);
     }
   }
 }
 
-size_t Reaching(size_t chunk, std::span<const float> x,
-                std::span<const float> y, std::span<const float> bounds,
-                std::span<uint32_t> places) {
+size_t IndicesAtLeast(size_t chunk, std::span<const float> x,
+                      std::span<const float> y, std::span<const float> bounds,
+                      std::span<uint32_t> indices) {
   size_t found = 0;
   for (size_t k = 0; k < x.size(); ++k) {
     if (!(std::abs(x[k] + y[k]) >= bounds[k / chunk])) continue;
-    places[found++] = static_cast<uint32_t>(k);
+    indices[found++] = static_cast<uint32_t>(k);
   }
   return found;
 }
@@ -179,8 +179,8 @@ constexpr Kernels kReference = {
     .transposed_product = TransposedProduct,
     .product = Product,
     .add_outer = AddOuter,
-    .largest = Largest,
-    .reaching = Reaching,
+    .argmax_abs = ArgmaxAbs,
+    .indices_at_least = IndicesAtLeast,
     .encode = ReferenceEncode,
     .apply = ReferenceApply,
     .valid_within = ReferenceValid,

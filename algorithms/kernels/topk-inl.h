@@ -46,8 +46,8 @@ struct Magnitudes {
 // State that selection keeps from one chunk to the next.
 struct Selection {
   Magnitudes chunk, candidates;
-  uint16_t places[kChunkSize];  // of the candidates
-  int32_t largest = 0;          // magnitude of the chunk
+  uint16_t indices[kChunkSize];  // of the candidates
+  int32_t largest = 0;           // magnitude of the chunk
   // All candidates, and no others, are at least this, unless this is 0.
   int32_t bound = 0;
   // The distance below a chunk's k-th largest at which the next chunk's is
@@ -60,7 +60,7 @@ HWY_INLINE void AddCandidates(uint64_t found, size_t start, Selection& s) {
   size_t count = s.candidates.size;
   for (; found != 0; found &= found - 1) {
     const size_t k = start + static_cast<size_t>(std::countr_zero(found));
-    s.places[count] = static_cast<uint16_t>(k);
+    s.indices[count] = static_cast<uint16_t>(k);
     s.candidates.bits[count++] = s.chunk.bits[k];
   }
   s.candidates.size = count;
@@ -180,7 +180,7 @@ HWY_INLINE void SelectLargest(size_t k, Selection& s) {
     const int32_t bits = s.candidates.bits[c];
     const bool tie = (bits == bound) & (ties > 0);
     ties -= tie;
-    s.places[i] = s.places[c];
+    s.indices[i] = s.indices[c];
     i += (bits > bound) | tie;
   }
   s.bound = std::max(bound - s.margin, 0);
@@ -196,7 +196,7 @@ HWY_INLINE void EncodeChunk(size_t kept, size_t n, const float* x,
   const float inverse = scale > 0 ? 1 / scale : 0;
   StoreScale(scale, scale_to);
   for (size_t i = 0; i < kept; ++i) {
-    const size_t k = s.places[i];
+    const size_t k = s.indices[i];
     const float value = kReplica ? x[k] - replica[k] : x[k];
     const float clamped =
         std::min(std::max(value, -kMaxMagnitude), kMaxMagnitude);

@@ -119,10 +119,10 @@ GOSSAMER_HOST_DEVICE float ClipFactor(double limit, double n, double c,
   return length > limit ? static_cast<float>(limit / length) : 1.0f;
 }
 
-// A sketch takes values in rows of kSketchBuckets.  A row is turned by a draw
+// A sketch takes values in rows of kSketchBuckets.  A row is rotated by a draw
 // of its own, so that its values meet those of other rows in any bucket and
 // each other in none, and a draw of each value is its sign.
-GOSSAMER_HOST_DEVICE uint32_t SketchTurn(uint64_t key, uint32_t row) {
+GOSSAMER_HOST_DEVICE uint32_t SketchRotation(uint64_t key, uint32_t row) {
   constexpr uint32_t kWords = kSketchBuckets / 32 + 1;
   return DrawWord(key, row * kWords + kWords - 1) % uint32_t{kSketchBuckets};
 }

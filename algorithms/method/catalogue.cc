@@ -123,10 +123,10 @@ const CatalogueEntry* FindInCatalogue(std::string_view name) {
 
 absl::Status NotInCatalogue(const std::string& name) {
   const std::string begins = absl::StrCat("no method is called \"", name, "\"");
-  const std::string_view instead = CompressorInstead(name);
-  if (!instead.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(begins, ": write \"", std::string(instead), "\" instead"));
+  const std::string_view replacement = CompressorReplacement(name);
+  if (!replacement.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        begins, ": write \"", std::string(replacement), "\" instead"));
   }
   std::vector<std::string_view> known;
   for (const CatalogueEntry& e : Catalogue()) known.push_back(e.name);

@@ -47,7 +47,7 @@ class Cold final : public Optimizer, private MixingHooks {
 
  private:
   Extent extent() const override { return {0, dual_.size()}; }
-  bool in_turn() const override { return true; }
+  bool mixes_every_step() const override { return true; }
   void OnCorrection(float c, DeviceSpan<const float> difference) override {
     assert(difference.size == dual_.size());
     // The rate is that without decay, since λ is in units of the gradient.

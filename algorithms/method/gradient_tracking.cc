@@ -58,7 +58,7 @@ class TrackedGame final : public Game, private MixingHooks {
   }
   // Both players at once; else kFailedPrecondition.
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override;
-  void Expect(RngKey key) override { inner_->Expect(key); }
+  void PrefetchBatch(RngKey key) override { inner_->PrefetchBatch(key); }
   MixingHooks* hooks() override { return this; }
   bool PrepareState() override { return inner_->PrepareState(); }
   void VisitState(StateVisitor& visitor) override;

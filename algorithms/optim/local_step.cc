@@ -28,8 +28,9 @@ class LocalStep::PlayersHooks final : public MixingHooks {
                {Player::kDiscriminator, step->discriminator_->hooks()}} {}
 
   Extent extent() const override { return {0, layout_.size()}; }
-  bool in_turn() const override {
-    return rules_[0].hooks->in_turn() || rules_[1].hooks->in_turn();
+  bool mixes_every_step() const override {
+    return rules_[0].hooks->mixes_every_step() ||
+           rules_[1].hooks->mixes_every_step();
   }
   void OnCorrection(float c, DeviceSpan<const float> difference) override {
     step_->ToChange();

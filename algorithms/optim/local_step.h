@@ -51,8 +51,8 @@ class LocalStep {
   // as before.
   absl::StatusOr<Losses> Run(uint64_t step, uint64_t round, RngKey key);
 
-  // Game::Expect: the key of the step after the next one.
-  void Expect(RngKey key) { game_->Expect(key); }
+  // Game::PrefetchBatch: the key of the step after the next one.
+  void PrefetchBatch(RngKey key) { game_->PrefetchBatch(key); }
 
   // The two halves, for methods that average gradients in between.
   absl::StatusOr<Losses> Gradient(uint64_t step, RngKey key);
@@ -63,9 +63,9 @@ class LocalStep {
   MixingHooks* hooks();
 
   void VisitState(StateVisitor& visitor);
-  // Calls `call` once, before the rules' vectors change next.  Until then they
-  // may be read on any thread: a gradient leaves them as they are.  A former
-  // call is called at once; null: no other is.  For the owner of the
+  // Registers a callback that runs once, right before the optimizers' vectors
+  // next change; until then any thread may read them.  Registering again first
+  // runs the earlier callback; null registers none.  Called by the owner of the
   // parameters.
   void BeforeChange(std::function<void()> call);
 

@@ -111,7 +111,7 @@ absl::StatusOr<std::unique_ptr<GradientCompressor>> GradientCompressorOf(
     const RunConfig& config, const ParameterLayout& layout,
     const ValueCoderMaker& coders) {
   const std::string& method = config.mixing().gradient_codec();
-  if (method == GradientCompressor::kExact) return nullptr;
+  if (method == GradientCompressor::kDense) return nullptr;
   return GradientCompressor::Create(method, layout, HostKernels(), coders);
 }
 

@@ -170,7 +170,7 @@ class Composition {
 
   // Of methods that send none.
   void RefuseGradients() {
-    if (mixing_.gradient_codec() == GradientCompressor::kExact) return;
+    if (mixing_.gradient_codec() == GradientCompressor::kDense) return;
     Refuse("mixing.gradient_codec", "is \"", mixing_.gradient_codec(),
            "\", but ", name_, " sends no gradients: leave it out",
            method_.centralized() ? "" : ", or choose mixing.codec");
@@ -180,23 +180,24 @@ class Composition {
     const auto method =
         GradientCompressor::Create(mixing_.gradient_codec(), {});
     if (!method.ok()) return;  // the check of names reports it
-    if (!(*method)->sums() && mixing_.all_reduce() != "all-gather") {
+    if (!(*method)->summable() && mixing_.all_reduce() != "all-gather") {
       Refuse("mixing.all_reduce", "is ", mixing_.all_reduce(),
              ", which sends sums on: with this gradient_codec they would have "
              "to be encoded again at every hop; leave it out or take "
              "all-gather");
     }
-    if ((*method)->remembers() && config_.step().n_critic() > 1) {
+    if ((*method)->has_residual() && config_.step().n_critic() > 1) {
       Refuse("mixing.gradient_codec", "is \"", mixing_.gradient_codec(),
              "\", whose memory needs both players' gradients in every step, "
              "but step.n_critic is ",
              config_.step().n_critic(), ": set it to 1");
     }
-    if ((*method)->needs_start()) {
-      Refuse("mixing.gradient_codec", "is \"", mixing_.gradient_codec(),
-             "\", whose ranks hear of each other's gradients once in a turn of "
-             "leaders: too late while they change fastest; begin with whole "
-             "gradients, full=200");
+    if ((*method)->needs_warmup()) {
+      Refuse(
+          "mixing.gradient_codec", "is \"", mixing_.gradient_codec(),
+          "\", whose ranks hear of each other's gradients once in a cycle of "
+          "leaders: too late while they change fastest; begin with dense "
+          "gradients, full=200");
     }
   }
 

@@ -60,7 +60,8 @@ std::string InGroup(const Descriptor& type) {
 }
 
 std::string NoSuchField(const Descriptor& type, std::string_view name) {
-  const std::string_view advice = InPlaceOf(std::string(type.name()), name);
+  const std::string_view advice =
+      KeyReplacement(std::string(type.name()), name);
   if (!advice.empty()) {
     return absl::StrCat("\"", std::string(name), "\" is no key any more; ",
                         std::string(advice));

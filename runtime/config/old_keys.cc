@@ -31,7 +31,8 @@ constexpr OldKey kOldKeys[] = {
 
 }  // namespace
 
-std::string_view InPlaceOf(std::string_view message, std::string_view key) {
+std::string_view KeyReplacement(std::string_view message,
+                                std::string_view key) {
   for (const OldKey& old : kOldKeys) {
     if (old.message == message && old.key == key) return old.advice;
   }

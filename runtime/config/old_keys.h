@@ -11,7 +11,7 @@ namespace gossamer {
 
 // The advice for `key` of `message`, as in "MixingConfig" and "schedule"; empty
 // if there was no such key.
-std::string_view InPlaceOf(std::string_view message, std::string_view key);
+std::string_view KeyReplacement(std::string_view message, std::string_view key);
 
 }  // namespace gossamer
 

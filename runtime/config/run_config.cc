@@ -164,7 +164,7 @@ void ResolveRunConfig(RunConfig& config) {
       (!mixing.has_all_reduce() || mixing.all_reduce() == "auto")) {
     const auto made = GradientCompressor::Create(mixing.gradient_codec(), {});
     // Else there is no other choice.
-    if (made.ok() && !(*made)->sums()) mixing.set_all_reduce("all-gather");
+    if (made.ok() && !(*made)->summable()) mixing.set_all_reduce("all-gather");
   }
   StepConfig& step = *config.mutable_step();
   if (step.optimizer().empty()) {

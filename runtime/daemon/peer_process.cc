@@ -223,7 +223,7 @@ absl::Status PeerProcess::Listen() {
 }
 
 // The edges of a view, of which a centralized run has none: its means have a
-// communicator of their own (ProcessTransport::fabric).
+// communicator of their own (ProcessTransport::nccl_sum).
 void PeerProcess::PrepareNccl() {
   if (IsCentralized(options_.config)) return;
   transport_.Prepare(registration_.client()->view());
@@ -388,7 +388,7 @@ absl::Status PeerProcess::MakePeer() {
                                           game_->layout(), game_->queue()));
   GOSSAMER_ASSIGN_OR_RETURN(std::unique_ptr<GradientCompressor> gradients,
                             MakeGradients(options_.config, game_->layout()));
-  if (IsCentralized(options_.config)) transport_.OpenFabric(game_->queue());
+  if (IsCentralized(options_.config)) transport_.OpenNcclSum(game_->queue());
   GOSSAMER_ASSIGN_OR_RETURN(
       peer_,
       Peer::Create(std::move(spec), {.loop = &loop_,
@@ -401,7 +401,7 @@ absl::Status PeerProcess::MakePeer() {
                                      .step = step_.get(),
                                      .codec = std::move(codec),
                                      .gradients = std::move(gradients),
-                                     .fabric = transport_.fabric(),
+                                     .nccl_sum = transport_.nccl_sum(),
                                      .voting = std::move(voting_.parts),
                                      .metrics = reports_.sink(),
                                      .decisions = &decisions_.decisions,

@@ -38,9 +38,9 @@ absl::Status ProcessTransport::Listen(std::string_view name,
   return absl::OkStatus();
 }
 
-void ProcessTransport::OpenFabric(const DeviceQueue& queue) {
+void ProcessTransport::OpenNcclSum(const DeviceQueue& queue) {
   if (api_ == nullptr) return;
-  fabric_ = std::make_unique<NcclSum>(
+  nccl_sum_ = std::make_unique<NcclSum>(
       loop_, transport_.get(), api_, device_, queue,
       NcclSumOptions{
           .self = self_,
@@ -62,7 +62,7 @@ void ProcessTransport::LogNccl() const {
 }
 
 void ProcessTransport::Close() {
-  fabric_.reset();
+  nccl_sum_.reset();
   nccl_ = nullptr;
   transport_.reset();
 }

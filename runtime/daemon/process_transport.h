@@ -40,9 +40,9 @@ class ProcessTransport {
   // their connections do not fit.  Errors of MakeTransport.  Once.
   absl::Status Listen(std::string_view name, TransportOptions options,
                       size_t others);
-  // Makes fabric(), if the options of Listen name a device with NCCL.  `queue`
+  // Makes nccl_sum(), if the options of Listen name a device with NCCL. `queue`
   // is the one of the vectors.
-  void OpenFabric(const DeviceQueue& queue);
+  void OpenNcclSum(const DeviceQueue& queue);
   // Has NCCL connect the edges of a view, if there is a transport that uses it.
   void Prepare(const View& view);
   // Writes a line on what NCCL has brought, if it is used.
@@ -53,7 +53,7 @@ class ProcessTransport {
   // Null before Listen.
   Transport* transport() const { return transport_.get(); }
   // The exact means of a centralized run; null: NCCL brings none.
-  NcclSum* fabric() const { return fabric_.get(); }
+  NcclSum* nccl_sum() const { return nccl_sum_.get(); }
   // The port that it listens on; 0: none yet.
   int port() const { return port_; }
 
@@ -68,7 +68,7 @@ class ProcessTransport {
   NcclDevice* device_ = nullptr;
   std::unique_ptr<Transport> transport_;
   NcclTransport* nccl_ = nullptr;  // transport_, if it uses NCCL
-  std::unique_ptr<NcclSum> fabric_;
+  std::unique_ptr<NcclSum> nccl_sum_;
   int port_ = 0;
 };
 

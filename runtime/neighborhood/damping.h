@@ -20,7 +20,7 @@
 #include <optional>
 
 #include "algorithms/base/ids.h"
-#include "algorithms/edge/codec_side.h"
+#include "algorithms/edge/edge_codec_state.h"
 
 namespace gossamer {
 

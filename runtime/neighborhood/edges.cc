@@ -73,7 +73,7 @@ bool Edges::Connected(PeerId peer) const {
 bool Edges::MayBeUnknown(const Entry& entry) const {
   const bool over = entry.edge->settled() && Begun(entry);
   return entry.transient && !Connected(entry.edge->other()) &&
-         (entry.passing || over || entry.begins > RoundOf(passed_));
+         (entry.passing || over || entry.begins > RoundOf(frontier_));
 }
 
 absl::StatusOr<std::unique_ptr<Edge>> Edges::MakeEdge(const NewEdge& added) {
@@ -86,8 +86,8 @@ absl::StatusOr<std::unique_ptr<Edge>> Edges::MakeEdge(const NewEdge& added) {
     o.epoch = EpochAbove(std::max(last->second, epoch_), epoch_);
   }
   o.frontier = added.frontier;
-  // With a codec of the other kind at hand this end may yield (PROTOCOL.md 8).
-  o.yields = added.other_codec != nullptr;
+  // With a codec of the other kind at hand this end may switch (PROTOCOL.md 8).
+  o.may_switch_codec = added.other_codec != nullptr;
   std::unique_ptr<Edge> edge;
   if (added.saved != nullptr) {
     GOSSAMER_ASSIGN_OR_RETURN(edge, Edge::Resume(std::move(o), added.codec, x_,
@@ -97,10 +97,10 @@ absl::StatusOr<std::unique_ptr<Edge>> Edges::MakeEdge(const NewEdge& added) {
   }
   // In no row of a round that is under way: its later phases may wait for a
   // peer that waits for the first of this one.
-  edge->Pass(passed_);
+  edge->SkipTo(frontier_);
   edge->set_overlap(overlap_);
   // At a replay the other end may be further ahead than it was in the run.
-  edge->set_insist(pacing_->replays());
+  edge->set_force_payload(pacing_->replays());
   // Observers come before the first correction: they keep sums over all.
   for (const auto& of : observers_of_) edge->add_observer(of(peer));
   return edge;
@@ -126,7 +126,7 @@ absl::Status Edges::Add(NewEdge added) {
   EdgePace pace = pacing_->MakePace(/*upper=*/peer < options_.self);
   // Both are on the heap: moving the pace into the entry leaves them in place.
   edge->add_observer(pace.damping.get());
-  edge->add_observer(pace.turns.get());
+  edge->add_observer(pace.stagger.get());
   Entry& kept =
       entries_
           .emplace(peer, Entry{.pace = std::move(pace),
@@ -192,7 +192,7 @@ void Edges::Drop(PeerId peer) {
   // The epoch is kept for the next edge to this peer (MakeEdge).
   last_epochs_[peer] = it->second.edge->state().epoch;
   corrections_of_gone_ += it->second.edge->corrections();
-  clipped_of_gone_ += it->second.edge->side().clipping().clipped;
+  clipped_of_gone_ += it->second.edge->codec_state().clipping().clipped;
   // Observers give back what the edge has added before it is destroyed.
   it->second.edge->End();
   entries_.erase(it);
@@ -202,9 +202,9 @@ void Edges::Drop(PeerId peer) {
 
 void Edges::BeginIncarnation() {
   while (!entries_.empty()) Drop(entries_.begin()->first);
-  // The incarnation that begins may take part in rounds that this one had
-  // passed.
-  passed_ = 0;
+  // The incarnation that begins may take part in rounds that this one has
+  // skipped.
+  frontier_ = 0;
   for (const auto& [peer, epoch] : last_epochs_) {
     epoch_ = std::max(epoch_, epoch);
   }
@@ -234,7 +234,7 @@ void Edges::Deactivate(PeerId peer, ExchangeId id, bool gone) {
   entry->inactive = true;
   entry->gone = gone;
   entry->busy = loop_->Now();
-  entry->edge->Pass(id);
+  entry->edge->SkipTo(id);
   // The other end may wait for a round that this end skips from now on: it
   // learns so at once, since no emission will say it.
   entry->edge->Announce();
@@ -273,7 +273,7 @@ void Edges::Send(Entry& entry) {
 void Edges::Flush(Entry& entry) {
   // An acknowledgement is owed to the newest state: while the queue is full it
   // waits, and later ones take it along.
-  if (!transport_->Idle(entry.edge->other())) return;
+  if (!transport_->IsWritable(entry.edge->other())) return;
   entry.edge->Flush();
   Send(entry);
 }
@@ -289,7 +289,7 @@ void Edges::BeginRecord(ExchangeId cut, SavedEdges spare) {
   for (auto& [peer, entry] : entries_) {
     // All ids below the cut are decided here before the record begins
     // (PROTOCOL.md 6).
-    entry.edge->Pass(cut);
+    entry.edge->SkipTo(cut);
     entry.edge->BeginRecord(cut, std::move(spare[peer]));
     entry.edge->Announce();  // the others seal their records by it
   }
@@ -330,7 +330,7 @@ bool Edges::Settled(bool inactive) const {
         if (!inactive && e.second.inactive) return true;
         // An answer that is due and can go is sent before
         // anybody leaves.
-        return edge.settled() && !(edge.state().ready && edge.state().owes);
+        return edge.settled() && !(edge.state().ready && edge.state().ack_due);
       });
 }
 
@@ -351,7 +351,7 @@ std::optional<Clipping> Edges::TakeClipping() {
   if (options_.limits.clip_radius == 0) return std::nullopt;
   Clipping all{.clipped = clipped_of_gone_};
   for (auto& [peer, entry] : entries_) {
-    all.clipped += entry.edge->side().clipping().clipped;
+    all.clipped += entry.edge->codec_state().clipping().clipped;
     all.longest = std::max(all.longest, entry.edge->TakeLongest());
   }
   return all;
@@ -508,7 +508,7 @@ void Edges::ReportLost(Entry& entry) const {
 }
 
 void Edges::ReportClipped(Entry& entry) const {
-  const Clipping& seen = entry.edge->side().clipping();
+  const Clipping& seen = entry.edge->codec_state().clipping();
   if (const uint64_t more = entry.left_out.Due(seen.left_out); more != 0) {
     Report("edge_exploded",
            absl::StrFormat("peer %d: %d of %d corrections so far were left "

@@ -35,7 +35,8 @@ struct NewEdge {
   ExchangeId frontier = 1;           // it decides exchanges from here on
   const SavedEdge* saved = nullptr;  // or goes on from this
   std::shared_ptr<const Codec> codec = nullptr;
-  std::shared_ptr<const Codec> other_codec = nullptr;  // EdgeOptions::yields
+  std::shared_ptr<const Codec> other_codec =
+      nullptr;  // EdgeOptions::may_switch_codec
   // It may learn of the view later, and is not waited for until both ends know
   // each other's epoch.
   bool newcomer = false;
@@ -91,7 +92,7 @@ class Edges final : public TransportListener {
   bool MayBeUnknown(const Entry& entry) const;
   // The other end has decided the first exchange.
   static bool Begun(const Entry& entry) {
-    return entry.edge->heard() > MakeExchangeId(entry.begins);
+    return entry.edge->received() > MakeExchangeId(entry.begins);
   }
 
   // As in Neighborhood.
@@ -104,7 +105,7 @@ class Edges final : public TransportListener {
   // Gives up the edges that have been inactive for long.
   void PruneInactive();
   // Exchanges below `id` are skips, on edges of no row that are added later.
-  void SetPassed(ExchangeId id) { passed_ = id; }
+  void SetFrontier(ExchangeId id) { frontier_ = id; }
 
   void Send(Entry& entry);
   void Flush(Entry& entry);
@@ -167,7 +168,7 @@ class Edges final : public TransportListener {
   std::map<Channel, FrameHandler> on_frame_;
   int overlap_ = 1;
   uint64_t corrections_of_gone_ = 0, clipped_of_gone_ = 0;
-  ExchangeId passed_ = 0;
+  ExchangeId frontier_ = 0;  // of edges that are added
 };
 
 }  // namespace gossamer

@@ -27,7 +27,7 @@ Neighborhood::Neighborhood(NeighborhoodOptions options, EventLoop* loop,
 void Neighborhood::SetDecisions(Decisions* decisions) {
   pacing_.SetDecisions(decisions);
   for (auto& [peer, entry] : edges_.entries()) {
-    entry.edge->set_insist(decisions->replays());
+    entry.edge->set_force_payload(decisions->replays());
   }
 }
 
@@ -41,7 +41,7 @@ void Neighborhood::PreparePacing() {
   int idle = 0;
   for (const auto& [peer, entry] : edges_.entries()) {
     paces.push_back(&entry.pace);
-    idle = std::max(idle, entry.edge->side().codec().idle_rounds());
+    idle = std::max(idle, entry.edge->codec_state().codec().idle_rounds());
   }
   pacing_.Prepare(paces, idle);
 }
@@ -53,9 +53,9 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
   edges_.PruneInactive();
   // Deadlines of all edges are compared before any edge is asked for its own.
   PreparePacing();
-  const ExchangeId passed = MakeExchangeId(RoundOf(id) + 1);
+  const ExchangeId next = MakeExchangeId(RoundOf(id) + 1);
   // An edge that is added while this round is under way takes no part in it.
-  edges_.SetPassed(passed);
+  edges_.SetFrontier(next);
   for (auto& [peer, entry] : edges_.entries()) {
     const auto it = std::find_if(
         row.begin(), row.end(),
@@ -66,15 +66,16 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
     // that only one of them has, would wait for the second phase while this
     // peer waits, round about, for it.
     if (it == row.end()) {
-      entry.edge->Pass(passed);
+      entry.edge->SkipTo(next);
       // The other end may have heard it by a hello that does not come again.
       if (pacing_.replays()) entry.edge->Announce();
       continue;
     }
     const Pacing::Emission planned = pacing_.Plan(
         entry.pace, *entry.edge, *entry.codec, id, it->coefficient, finite);
-    const bool paid = entry.edge->Emit(id, planned.coefficient, planned.pays);
-    pacing_.Emitted(entry.pace, *entry.edge, id, paid);
+    const bool sent_payload =
+        entry.edge->Emit(id, planned.coefficient, planned.wants_payload);
+    pacing_.Emitted(entry.pace, *entry.edge, id, sent_payload);
     edges_.Send(entry);
   }
   // Skips and acknowledgements go after all payloads: these are what the others
@@ -88,9 +89,9 @@ void Neighborhood::SendReady() {
   transport_->Flush();
 }
 
-void Neighborhood::Pass(ExchangeId id) {
+void Neighborhood::SkipTo(ExchangeId id) {
   for (auto& [peer, entry] : edges_.entries()) {
-    entry.edge->Pass(id);
+    entry.edge->SkipTo(id);
     edges_.Flush(entry);
   }
 }
@@ -129,12 +130,12 @@ bool Neighborhood::Waits(const Edges::Entry& entry) {
   // epoch, and one that the newest view has no use for only while it is
   // connected.
   return !entry.inactive && entry.edge->ExpectsAnswer() &&
-         (!entry.newcomer || entry.edge->acquainted()) &&
+         (!entry.newcomer || entry.edge->handshake_done()) &&
          (!entry.passing || entry.edge->state().ready);
 }
 
 bool Neighborhood::HoldsUp(const Edges::Entry& entry, ExchangeId id) {
-  return entry.edge->heard() <= id && !entry.pace.overdue && Waits(entry);
+  return entry.edge->received() <= id && !entry.pace.overdue && Waits(entry);
 }
 
 void Neighborhood::UpdateOverdue(std::span<const RowEntry> row, ExchangeId id,
@@ -142,7 +143,7 @@ void Neighborhood::UpdateOverdue(std::span<const RowEntry> row, ExchangeId id,
   for (const RowEntry& r : row) {
     Edges::Entry* const entry = edges_.Find(r.peer);
     if (entry == nullptr) continue;
-    if (entry->edge->heard() > id) {
+    if (entry->edge->received() > id) {
       // The exchange was heard, whether or not it was waited for: the edge is
       // in time again.
       pacing_.InTime(entry->pace);
@@ -159,9 +160,9 @@ bool Neighborhood::Arrived(std::span<const RowEntry> row, ExchangeId id,
   bool any = false;
   for (const RowEntry& r : row) {
     const Edges::Entry* entry = edges_.Find(r.peer);
-    if (entry == nullptr || entry->edge->heard() > id) continue;
-    any = any ||
-          (!entry->inactive && (!entry->newcomer || entry->edge->acquainted()));
+    if (entry == nullptr || entry->edge->received() > id) continue;
+    any = any || (!entry->inactive &&
+                  (!entry->newcomer || entry->edge->handshake_done()));
     waiting = waiting || HoldsUp(*entry, id);
   }
   if (waiting) return false;
@@ -200,13 +201,13 @@ bool Neighborhood::NoneHeard(ExchangeId id) const {
   return std::all_of(edges_.entries().begin(), edges_.entries().end(),
                      [id](const auto& e) {
                        const Edges::Entry& entry = e.second;
-                       return entry.edge->heard() <= id ||
+                       return entry.edge->received() <= id ||
                               (entry.transient && !Edges::Begun(entry));
                      });
 }
 
-bool Neighborhood::Acquainted(std::span<const RowEntry> row) const {
-  bool any = false, met = false, all = true;
+bool Neighborhood::HandshakesDone(std::span<const RowEntry> row) const {
+  bool any = false, one = false, all = true;
   for (const RowEntry& r : row) {
     const Edges::Entry* entry = edges_.Find(r.peer);
     if (entry == nullptr || entry->inactive) continue;
@@ -220,24 +221,24 @@ bool Neighborhood::Acquainted(std::span<const RowEntry> row) const {
     const bool same = !entry->transient || entry->edge->state().ready ||
                       !entry->edge->settled();
     const bool known = entry->pace.overdue ||
-                       (entry->edge->acquainted() && same) ||
+                       (entry->edge->handshake_done() && same) ||
                        (entry->transient && entry->newcomer);
-    met = met || known;
+    one = one || known;
     all = all && (entry->newcomer || known);
   }
-  return !any || (all && met);
+  return !any || (all && one);
 }
 
 RoundsSeen Neighborhood::ObservedRounds() const {
   RoundsSeen seen;
   for (const auto& [peer, entry] : edges_.entries()) {
-    const uint64_t round = RoundOf(entry.edge->heard());
-    // A peer at its end has passed all rounds: its frontier is no round.
-    if (entry.inactive || !entry.edge->acquainted() || round >= kMaxRound) {
+    const uint64_t round = RoundOf(entry.edge->received());
+    // A peer at its end has skipped all rounds: its frontier is no round.
+    if (entry.inactive || !entry.edge->handshake_done() || round >= kMaxRound) {
       continue;
     }
     const auto idle =
-        static_cast<uint64_t>(entry.edge->side().codec().idle_rounds());
+        static_cast<uint64_t>(entry.edge->codec_state().codec().idle_rounds());
     seen.idle = std::max(seen.idle, idle);
     // A new edge begins ahead of everybody: a peer that is there, or where its
     // overlap and rounds without exchanges let it go alone, waits for the
@@ -268,7 +269,7 @@ std::vector<PeerId> Neighborhood::Missing(std::span<const RowEntry> row,
   std::vector<PeerId> missing;
   for (const RowEntry& r : row) {
     const Edges::Entry* entry = edges_.Find(r.peer);
-    if (entry == nullptr || entry->inactive || entry->edge->heard() > id) {
+    if (entry == nullptr || entry->inactive || entry->edge->received() > id) {
       continue;
     }
     missing.push_back(r.peer);

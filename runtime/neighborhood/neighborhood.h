@@ -107,7 +107,7 @@ class Neighborhood {
   // be, a skip on the others.
   void Emit(std::span<const RowEntry> row, ExchangeId id, bool finite);
   // Decides that all exchanges below `id` are skips, on all edges.
-  void Pass(ExchangeId id);
+  void SkipTo(ExchangeId id);
   // Applies all that is due: every exchange below `limit`, by neighbour, then
   // by id; sends what is owed.
   void Complete(ExchangeId limit);
@@ -128,9 +128,9 @@ class Neighborhood {
   // UpdateOverdue().
   absl::Time NextDeadline(std::span<const RowEntry> row, ExchangeId id,
                           absl::Duration round) const;
-  // Every edge of `row` knows the other end, is overdue, or is a transient one
-  // whose other end may not have made its own.
-  bool Acquainted(std::span<const RowEntry> row) const;
+  // Every edge of `row` has heard the other end's hello, is overdue, or is a
+  // transient one whose other end may not have made its own.
+  bool HandshakesDone(std::span<const RowEntry> row) const;
   // No neighbour has been heard to decide exchange `id`.
   bool NoneHeard(ExchangeId id) const;
   // Its `heard` and `waiting`; without neighbours that have ended.

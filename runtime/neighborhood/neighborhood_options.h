@@ -9,7 +9,7 @@
 #include <string>
 
 #include "algorithms/base/ids.h"
-#include "algorithms/edge/codec_side.h"
+#include "algorithms/edge/edge_codec_state.h"
 #include "runtime/neighborhood/deadline.h"
 
 namespace gossamer {

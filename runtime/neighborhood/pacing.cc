@@ -59,16 +59,16 @@ void Pacing::Prepare(const std::vector<const EdgePace*>& paces,
 
 Pacing::Emission Pacing::Plan(EdgePace& pace, Edge& edge, const Codec& codec,
                               ExchangeId id, float coefficient, bool finite) {
-  // The wish is about what this end receives; the format that it sends is the
-  // other end's wish.
-  if (const auto wish = pace.formats.Choose(codec, slowest_)) {
-    edge.set_wish(*wish);
-    if (*wish != pace.wished.value_or(codec.format())) FormatChanges(id);
-    pace.wished = *wish;
+  // This end requests the format of what it receives; the other end has
+  // requested the format that this end sends.
+  if (const auto format = pace.formats.Choose(codec, slowest_)) {
+    edge.set_requested_format(*format);
+    if (*format != pace.requested.value_or(codec.format())) FormatChanges(id);
+    pace.requested = *format;
   }
   // The log's skips are repeated at a replay; in a run there are none in it.
-  const bool pays = finite && !decisions_->Skips(edge.other(), id) &&
-                    !(pace.overdue && SeededBug("stay-apart"));
+  const bool wants_payload = finite && !decisions_->Skips(edge.other(), id) &&
+                             !(pace.overdue && SeededBug("stay-apart"));
   // The log of another codec may name formats that this one does not have.
   if (const auto format = decisions_->Format(edge.other(), id);
       format && codec.EncodedSize(*format) > 0) {
@@ -79,16 +79,17 @@ Pacing::Emission Pacing::Plan(EdgePace& pace, Edge& edge, const Codec& codec,
   const auto damping =
       static_cast<float>(pace.damping->Factor(stable_, overlap_));
   return {.coefficient = coefficient * damping,
-          .pays = pays && !LetsPass(pace, edge, id)};
+          .wants_payload = wants_payload && !ShouldSkip(pace, edge, id)};
 }
 
-// Without deadlines every payload is waited for, so turns need no help.
-bool Pacing::LetsPass(EdgePace& pace, const Edge& edge, ExchangeId id) const {
-  // A turn may only be let pass if there is one: with room, and before the
+// Without deadlines every payload is waited for, so payloads meet by
+// themselves.
+bool Pacing::ShouldSkip(EdgePace& pace, const Edge& edge, ExchangeId id) const {
+  // Only a payload that may be sent can be skipped: with room, and before the
   // other end has decided.
   return has_deadlines() && !replays() && edge.HasRoom() &&
-         edge.heard() <= id && !SeededBug("keep-turns") &&
-         pace.turns->LetPass(id);
+         edge.received() <= id && !SeededBug("keep-turns") &&
+         pace.stagger->ShouldSkip(id);
 }
 
 void Pacing::ReportFormat(EdgePace& pace, const Edge& edge, const Codec& codec,
@@ -114,8 +115,8 @@ void Pacing::FormatChanges(ExchangeId id) {
 }
 
 void Pacing::Emitted(EdgePace& pace, const Edge& edge, ExchangeId id,
-                     bool paid) {
-  if (!paid) {
+                     bool sent_payload) {
+  if (!sent_payload) {
     ++skipped_;
     // Every skip of the row is kept, whatever its reason: at a replay the
     // reason may not be there.
@@ -139,7 +140,7 @@ void Pacing::Emitted(EdgePace& pace, const Edge& edge, ExchangeId id,
 }
 
 void Pacing::Heard(EdgePace& pace, const Edge& edge) {
-  const ExchangeId heard = edge.heard();
+  const ExchangeId heard = edge.received();
   auto it = pace.emitted.begin();
   while (it != pace.emitted.end() && it->first < heard) {
     const absl::Duration took = loop_->Now() - it->second;
@@ -180,7 +181,7 @@ bool Pacing::CanEmit(const Edge& edge, ExchangeId id) const {
 bool Pacing::CanComplete(const Edge& edge, ExchangeId limit) const {
   // The question comes before BeginBoundary(): it is about the next one.
   const auto done = decisions_->Done(edge.other(), boundary_ + 1);
-  return done ? edge.heard() >= *done : !edge.UnheardBelow(limit);
+  return done ? edge.received() >= *done : !edge.UnansweredBelow(limit);
 }
 
 absl::Time Pacing::DeadlineOf(const EdgePace& pace, ExchangeId id,

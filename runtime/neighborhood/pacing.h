@@ -1,7 +1,7 @@
 // The pace of an edge: when its exchange is overdue, with which coefficient and
 // format it is emitted, and whether it has a payload at all.
 //
-// One interface for the policies of time: deadlines, damping, payload turns,
+// One interface for the policies of time: deadlines, damping, payload stagger,
 // formats, and what a replay repeats of them.  Knows nothing of frames,
 // connections or rows.
 
@@ -23,7 +23,7 @@
 #include "runtime/neighborhood/damping.h"
 #include "runtime/neighborhood/deadline.h"
 #include "runtime/neighborhood/format_chooser.h"
-#include "runtime/neighborhood/payload_turns.h"
+#include "runtime/neighborhood/payload_stagger.h"
 #include "runtime/replay/decisions.h"
 #include "runtime/transport/transport.h"
 #include "topology/fleet/event_kind.h"
@@ -35,16 +35,16 @@ struct EdgePace {
   // `upper`: of the end with the larger peer id.
   EdgePace(DeadlinePolicy policy, bool upper)
       : damping(std::make_unique<Damping>()),
-        turns(std::make_unique<PayloadTurns>(upper)),
+        stagger(std::make_unique<PayloadStagger>(upper)),
         deadline(policy) {}
 
   // The edge observes by these two.
   std::unique_ptr<Damping> damping;
-  std::unique_ptr<PayloadTurns> turns;
+  std::unique_ptr<PayloadStagger> stagger;
   DeadlineEstimator deadline;
   std::map<ExchangeId, absl::Time> emitted;  // and not heard
   FormatChooser formats;                     // of what this end receives
-  std::optional<WireFormat> wished;
+  std::optional<WireFormat> requested;       // of the other end
   WireFormat reported = WireFormat::kDenseF32;
   bool overdue = false;
   bool behind = false;  // not all that was due was complete
@@ -78,12 +78,13 @@ class Pacing {
   void Prepare(const std::vector<const EdgePace*>& paces, int idle_rounds);
   struct Emission {
     float coefficient = 0;
-    bool pays = false;  // a payload, if there is room for one
+    bool wants_payload = false;  // a payload, if there is room for one
   };
   // `finite`: x may be sent.
   Emission Plan(EdgePace& pace, Edge& edge, const Codec& codec, ExchangeId id,
                 float coefficient, bool finite);
-  void Emitted(EdgePace& pace, const Edge& edge, ExchangeId id, bool paid);
+  void Emitted(EdgePace& pace, const Edge& edge, ExchangeId id,
+               bool sent_payload);
   // Something of the other end has come.
   void Received(EdgePace& pace, const Transit& transit) {
     pace.formats.Record(transit);
@@ -118,7 +119,7 @@ class Pacing {
   bool TakeFormatChange() { return std::exchange(format_changed_, false); }
 
  private:
-  bool LetsPass(EdgePace& pace, const Edge& edge, ExchangeId id) const;
+  bool ShouldSkip(EdgePace& pace, const Edge& edge, ExchangeId id) const;
   void ReportFormat(EdgePace& pace, const Edge& edge, const Codec& codec,
                     ExchangeId id);
   void FormatChanges(ExchangeId id);

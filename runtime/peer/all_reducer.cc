@@ -13,14 +13,14 @@ absl::Status AllReducer::SetMembers(const std::string& name, int rank,
                                     const View& view, uint64_t first,
                                     const ParameterLayout& layout,
                                     GradientCompressor* compressor) {
-  if (exact_ == nullptr) {
+  if (dense_ == nullptr) {
     GOSSAMER_ASSIGN_OR_RETURN(
-        exact_, GradientCompressor::Create(GradientCompressor::kExact, layout));
+        dense_, GradientCompressor::Create(GradientCompressor::kDense, layout));
   }
   // Alone a peer sends nothing: what a compressor left out would only come
   // late.
   if (compressor == nullptr || view.members.size() == 1) {
-    compressor = exact_.get();
+    compressor = dense_.get();
   }
   const std::string first_name =
       name == kAuto ? std::string(AllReduce::Names().front()) : name;
@@ -30,7 +30,7 @@ absl::Status AllReducer::SetMembers(const std::string& name, int rank,
       AllReduce::Create(first_name, rank, size, compressor->Form(first, size))
           .status());
   // Its first operations may be of floats, which any schedule carries.
-  if (!compressor->sums() && first_name != kOfPayloads) {
+  if (!compressor->summable() && first_name != kOfPayloads) {
     return absl::InvalidArgumentError(
         absl::StrCat("all-reduce \"", name, "\" sends sums on; payloads need ",
                      std::string(kOfPayloads)));
@@ -44,12 +44,12 @@ absl::Status AllReducer::SetMembers(const std::string& name, int rank,
   // leaves those under way as they are.
   if (!next_) {
     first_ = operation_ = first;
-    if (fabric_ != nullptr && compressor_->sums() &&
-        !compressor_->remembers()) {
-      fabric_->SetView(view, first);
+    if (nccl_sum_ != nullptr && compressor_->summable() &&
+        !compressor_->has_residual()) {
+      nccl_sum_->SetView(view, first);
     }
     // NCCL leaves no times to choose by: if it fails, one schedule goes on.
-    if (name_ == kAuto && !ByFabric(first)) {
+    if (name_ == kAuto && !ByNccl(first)) {
       seconds_.assign(AllReduce::Names().size(), 0);
     } else {
       chosen_ = first_name;
@@ -83,25 +83,25 @@ AllReduce AllReducer::Make(uint64_t operation) const {
                             std::move(form));
 }
 
-GradientTurn AllReducer::TurnOf(uint64_t operation) const {
+ReduceContext AllReducer::ContextOf(uint64_t operation) const {
   return {operation, rank_, static_cast<int>(members_.size())};
 }
 
-bool AllReducer::ByFabric(uint64_t operation) const {
-  return fabric_ != nullptr && operation < fabric_end_ &&
-         fabric_->Possible(operation);
+bool AllReducer::ByNccl(uint64_t operation) const {
+  return nccl_sum_ != nullptr && operation < nccl_end_ &&
+         nccl_sum_->Possible(operation);
 }
 
 // This runs on the compute engine.  Frames that come meanwhile change only
 // operations: the current one is done, and the next one keeps what it gets
 // until Start().
 bool AllReducer::Begin(uint64_t operation, DeviceSpan<const float> gradient,
-                       bool by_fabric) {
+                       bool by_nccl) {
   gradient_ = gradient;
   begun_ = operation;
-  begun_by_fabric_ = by_fabric;
-  if (by_fabric) {
-    fabric_->Contribute(gradient, compressor_->Form(operation, 1).floats);
+  begun_by_nccl_ = by_nccl;
+  if (by_nccl) {
+    nccl_sum_->Contribute(gradient, compressor_->Form(operation, 1).floats);
     return true;
   }
   return Encode();
@@ -120,16 +120,19 @@ bool AllReducer::Encode() {
     host_gradient_ = queue_.ToHost(gradient_);
     gradient = host_gradient_;
   }
-  const bool takes = compressor_->Takes(gradient);
-  compressor_->Begin(TurnOf(begun_),
-                     takes ? gradient : std::span<const float>());
-  // With a leader the contribution depends on its word, which may not be here.
+  const bool accepts = compressor_->Accepts(gradient);
+  compressor_->Begin(ContextOf(begun_),
+                     accepts ? gradient : std::span<const float>());
+  // With a leader the contribution depends on its message, which may not be
+  // here.
   contributed_ = form.leader < 0;
   payload_ = contributed_ ? compressor_->Contribute(
                                 {}, std::span(vector_).first(form.floats))
                           : Payload();
-  if (form.leader == rank_ && led_ != begun_) word_ = compressor_->Lead();
-  return takes;
+  if (form.leader == rank_ && sent_ahead_ != begun_) {
+    leader_message_ = compressor_->MakeLeaderMessage();
+  }
+  return accepts;
 }
 
 void AllReducer::Start(uint64_t operation) {
@@ -139,33 +142,35 @@ void AllReducer::Start(uint64_t operation) {
   previous_ = std::move(current_);
   current_ = std::move(next_);
   next_ = Make(operation_ + 1);
-  by_fabric_ = begun_by_fabric_;
-  if (by_fabric_) {
-    fabric_->Start(operation_);
+  by_nccl_ = begun_by_nccl_;
+  if (by_nccl_) {
+    nccl_sum_->Start(operation_);
   } else {
     Send();
   }
 }
 
 void AllReducer::Restart() {
-  by_fabric_ = false;
+  by_nccl_ = false;
   Send();
 }
 
 void AllReducer::Send() {
-  if (fabric_ != nullptr) fabric_->TakeQueue();
-  // The word is empty if LeadAhead() has sent it already.
-  if (!word_.empty()) current_->Lead(std::exchange(word_, Payload()));
+  if (nccl_sum_ != nullptr) nccl_sum_->TakeQueue();
+  // The message is empty if SendNextLeaderMessage() has sent it already.
+  if (!leader_message_.empty()) {
+    current_->SetLeaderMessage(std::exchange(leader_message_, Payload()));
+  }
   Contribute();
   SendOutgoing(*current_, operation_);
 }
 
-// A contribution may go once the leader's word is here, if there is one.
+// A contribution may go once the leader's message is here, if there is one.
 void AllReducer::Contribute() {
-  if (by_fabric_ || !current_->led() || current_->started()) return;
+  if (by_nccl_ || !current_->can_start() || current_->started()) return;
   if (!contributed_) {
     payload_ = compressor_->Contribute(
-        current_->word(),
+        current_->leader_message(),
         std::span(vector_).first(vector_.size() - seconds_.size()));
     contributed_ = true;
   }
@@ -173,27 +178,27 @@ void AllReducer::Contribute() {
 }
 
 DeviceSpan<const float> AllReducer::Mean() {
-  if (by_fabric_) return fabric_->Mean();
+  if (by_nccl_) return nccl_sum_->Mean();
   const auto mean = compressor_->Finish(
       std::span(vector_).first(vector_.size() - seconds_.size()));
-  // This is still the compute engine; the loop sends the word.
-  word_ = compressor_->LeadAhead(TurnOf(operation_));
+  // This is still the compute engine; the loop sends the message.
+  leader_message_ = compressor_->MakeNextLeaderMessage(ContextOf(operation_));
   if (queue_.on_host()) return mean;
   mean_.EnsureSize(queue_, mean.size());
   mean_.CopyFrom(mean);
   return mean_;
 }
 
-void AllReducer::LeadAhead() {
-  if (word_.empty()) return;
-  // Begin() of that operation must not ask for the word again.
-  led_ = operation_ + 1;
-  next_->Lead(std::exchange(word_, Payload()));
+void AllReducer::SendNextLeaderMessage() {
+  if (leader_message_.empty()) return;
+  // Begin() of that operation must not ask for the message again.
+  sent_ahead_ = operation_ + 1;
+  next_->SetLeaderMessage(std::exchange(leader_message_, Payload()));
   SendOutgoing(*next_, operation_ + 1);
 }
 
 std::string AllReducer::Awaited() const {
-  if (by_fabric_) return fabric_->Awaited();
+  if (by_nccl_) return nccl_sum_->Awaited();
   const auto awaited = current_ ? current_->awaited() : std::nullopt;
   if (!awaited) return "nobody";
   return absl::StrCat("peer ",
@@ -201,7 +206,7 @@ std::string AllReducer::Awaited() const {
 }
 
 void AllReducer::Finish(double seconds) {
-  if (fabric_ != nullptr) fabric_->ReleaseQueue();
+  if (nccl_sum_ != nullptr) nccl_sum_->ReleaseQueue();
   if (seconds_.empty() || operation_ >= first_ + trial_operations()) return;
   // The last operation's own time cannot travel any more: it only carries the
   // times of those before.
@@ -249,28 +254,28 @@ void AllReducer::SendOutgoing(AllReduce& op, uint64_t operation) {
   transport_->Flush();
 }
 
-void AllReducer::Part() {
-  parts_ = true;
-  if (fabric_ != nullptr) fabric_->TakeQueue();
-  for (const PeerId peer : members_) SendFarewell(peer);
+void AllReducer::AnnounceEnd() {
+  announced_end_ = true;
+  if (nccl_sum_ != nullptr) nccl_sum_->TakeQueue();
+  for (const PeerId peer : members_) SendFin(peer);
   transport_->Flush();
 }
 
-void AllReducer::SendFarewell(PeerId peer) {
+void AllReducer::SendFin(PeerId peer) {
   if (peer == members_[static_cast<size_t>(rank_)]) return;
-  // A farewell names the first operation that this member has no part in.
+  // A FIN names the first operation that this member has no part in.
   const uint64_t upcoming = current_ ? operation_ + 1 : operation_;
-  const CollectiveHead head{.operation = upcoming, .step = kFarewell};
+  const CollectiveHead head{.operation = upcoming, .step = kFin};
   transport_->Send(
       peer, Channel::kCollective,
       Frame{Payload::FromVector(EncodeCollectiveHead(head)), Payload()});
 }
 
-std::vector<PeerId> AllReducer::Remaining() const {
+std::vector<PeerId> AllReducer::NotEnded() const {
   std::vector<PeerId> remaining;
   for (size_t rank = 0; rank < members_.size(); ++rank) {
     const bool self = rank == static_cast<size_t>(rank_);
-    if (self || parted_.contains(members_[rank])) continue;
+    if (self || ended_.contains(members_[rank])) continue;
     remaining.push_back(members_[rank]);
   }
   return remaining;
@@ -285,16 +290,16 @@ absl::Status AllReducer::OnFrame(PeerId peer, const Frame& frame) {
   GOSSAMER_ASSIGN_OR_RETURN(
       const CollectiveHead head,
       DecodeCollectiveHead(frame.head.bytes(), frame.body.size()));
-  if (OfFabric(head.step)) {
-    if (fabric_ != nullptr) {
-      return fabric_->OnFrame(peer, head.operation, head.step, frame.body);
+  if (OfNccl(head.step)) {
+    if (nccl_sum_ != nullptr) {
+      return nccl_sum_->OnFrame(peer, head.operation, head.step, frame.body);
     }
     return absl::DataLossError(absl::StrCat(
         "peer ", peer.value, " sums by NCCL, and this peer does not"));
   }
-  if (head.step == kFarewell) {
-    parted_.insert(peer);
-    // A farewell is repeated on every connection; the smallest number of all
+  if (head.step == kFin) {
+    ended_.insert(peer);
+    // A FIN is repeated on every connection; the smallest number of all
     // members holds.
     ended_at_ = std::min(ended_at_, head.operation);
     return absl::OkStatus();
@@ -302,7 +307,7 @@ absl::Status AllReducer::OnFrame(PeerId peer, const Frame& frame) {
   const int rank = static_cast<int>(it - members_.begin());
   const uint64_t upcoming = current_ ? operation_ + 1 : operation_;
   if (current_ && head.operation == operation_) {
-    // The message may have been the leader's word.
+    // The message may have been the leader's.
     GOSSAMER_RETURN_IF_ERROR(current_->OnMessage(rank, head.step, frame.body));
     Contribute();
     SendOutgoing(*current_, operation_);
@@ -326,8 +331,8 @@ void AllReducer::OnUp(PeerId peer) {
   resend(previous_, operation_ - 1);
   resend(current_, operation_);
   resend(next_, operation_ + 1);  // has sent nothing before the first
-  if (fabric_ != nullptr) fabric_->OnUp(peer);
-  if (parts_) SendFarewell(peer);
+  if (nccl_sum_ != nullptr) nccl_sum_->OnUp(peer);
+  if (announced_end_) SendFin(peer);
 }
 
 }  // namespace gossamer

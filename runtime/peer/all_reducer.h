@@ -1,6 +1,6 @@
 // The mean gradients of one peer, one after the other, over its transport: what
 // the compressor makes of its own, carried by an all-reduce; of the known
-// schedules the one that is fastest here, if it may choose.  Whole gradients of
+// schedules the one that is fastest here, if it may choose.  Dense gradients of
 // GPUs that NCCL can join are NCCL's to sum, until it fails.
 //
 // Keeps what was sent until nobody can need it and sends it again on a new
@@ -32,9 +32,10 @@ namespace gossamer {
 
 class AllReducer {
  public:
-  // All outlive it; `fabric` may be null.  Gradients lie on the queue's device.
-  AllReducer(Transport* transport, NcclSum* fabric, const DeviceQueue& queue)
-      : transport_(transport), fabric_(fabric), queue_(queue) {}
+  // All outlive it; `nccl_sum` may be null.  Gradients lie on the queue's
+  // device.
+  AllReducer(Transport* transport, NcclSum* nccl_sum, const DeviceQueue& queue)
+      : transport_(transport), nccl_sum_(nccl_sum), queue_(queue) {}
 
   // Instead of a schedule's name: the first operations try each of them, and
   // all members go on with the one that took the least time on average.
@@ -45,7 +46,7 @@ class AllReducer {
   // others take: at a replay.
   void Prefer(size_t index) { preferred_ = index; }
   // NCCL sums no operation from this one on: the same.
-  void EndFabric(uint64_t operation) { fabric_end_ = operation; }
+  void EndNccl(uint64_t operation) { nccl_end_ = operation; }
 
   // The members of the view, this one at `rank`; `first` is the first
   // operation.  `compressor` outlives it; alone a peer compresses nothing.
@@ -55,46 +56,49 @@ class AllReducer {
                           uint64_t first, const ParameterLayout& layout,
                           GradientCompressor* compressor);
 
-  // One operation: Begin, Start, and once it is done Mean and LeadAhead; they
-  // count up by one, at every member alike.  Begin, Encode and Mean may run on
-  // another thread, while frames come, and may wait for the device.
+  // One operation: Begin, Start, and once it is done Mean and
+  // SendNextLeaderMessage; they count up by one, at every member alike.  Begin,
+  // Encode and Mean may run on another thread, while frames come, and may wait
+  // for the device.
   //
   // NCCL may sum this operation.
-  bool ByFabric(uint64_t operation) const;
+  bool ByNccl(uint64_t operation) const;
   // This peer's gradient, as it is until Mean; empty: it contributes nothing.
-  // The same if the compressor does not take it: false.  `by_fabric` is what
-  // ByFabric() has said.
+  // The same if the compressor does not accept it: false.  `by_nccl` is what
+  // ByNccl() has said.
   bool Begin(uint64_t operation, DeviceSpan<const float> gradient,
-             bool by_fabric);
+             bool by_nccl);
   void Start(uint64_t operation);
   bool done() const {
-    return by_fabric_ ? fabric_->done() : current_ && current_->done();
+    return by_nccl_ ? nccl_sum_->done() : current_ && current_->done();
   }
   // The operation that is under way was NCCL's, and no member has its mean:
   // Encode, and then Restart, which sends.
-  bool forsaken() const { return by_fabric_ && !ByFabric(operation_); }
+  bool nccl_failed() const { return by_nccl_ && !ByNccl(operation_); }
   bool Encode();
   void Restart();
   // The mean of an operation that is done; valid until the next Begin.
   DeviceSpan<const float> Mean();
-  // A member has parted before this operation: it will not be done.
+  // A member has announced its end before this operation: it will not be done.
   bool Abandoned(uint64_t operation) const { return operation >= ended_at_; }
-  // After Mean: what the next operation can begin with goes out.
-  void LeadAhead();
+  // After Mean: sends the next operation's leader message, if this peer leads
+  // it and can say it already.
+  void SendNextLeaderMessage();
   // The peer whose message a started operation waits for, as "peer 3".
   std::string Awaited() const;
   // An operation that will not be done has changed what the compressor keeps.
   bool spoilt() const {
-    return current_ && !done() && compressor_->remembers();
+    return current_ && !done() && compressor_->has_residual();
   }
   // The operation is done and took so long here.
   void Finish(double seconds);
 
-  // The last operation is done here: all members learn it, on every new
-  // connection again.  Members that have not said so of theirs may still need
-  // what this one has sent.
-  void Part();
-  std::vector<PeerId> Remaining() const;
+  // The last operation is done here: tells all members, on every new connection
+  // again.
+  void AnnounceEnd();
+  // Members that have not announced their end: they may still need what this
+  // one has sent.
+  std::vector<PeerId> NotEnded() const;
 
   // The schedule of all operations from some one on; empty until it is known.
   const std::string& chosen() const { return chosen_; }
@@ -113,21 +117,21 @@ class AllReducer {
   uint64_t trial_operations() const;
   std::string ScheduleOf(uint64_t operation) const;
   AllReduce Make(uint64_t operation) const;
-  GradientTurn TurnOf(uint64_t operation) const;
+  ReduceContext ContextOf(uint64_t operation) const;
   void Contribute();
   void Send();
   void Choose();
   void SendTo(int rank, uint64_t operation, const AllReduce::Message& m);
-  void SendFarewell(PeerId peer);
+  void SendFin(PeerId peer);
   void SendOutgoing(AllReduce& op, uint64_t operation);
 
   Transport* const transport_;
-  NcclSum* const fabric_;
+  NcclSum* const nccl_sum_;
   const DeviceQueue queue_;
   std::string name_;
   int rank_ = 0;
   std::vector<PeerId> members_;
-  std::unique_ptr<GradientCompressor> exact_;
+  std::unique_ptr<GradientCompressor> dense_;
   GradientCompressor* compressor_ = nullptr;
   uint64_t first_ = 0;
   std::string chosen_;
@@ -136,22 +140,23 @@ class AllReducer {
   // AllReduce::Names(); every operation of the trial carries them.
   std::vector<float> seconds_;
   std::map<std::string, double> tried_;
-  uint64_t fabric_end_ = ~uint64_t{0};
-  bool by_fabric_ = false;  // the operation under way
+  uint64_t nccl_end_ = ~uint64_t{0};
+  bool by_nccl_ = false;  // the operation under way
   // What Begin has been given.
   uint64_t begun_ = 0;
-  bool begun_by_fabric_ = false;
+  bool begun_by_nccl_ = false;
   DeviceSpan<const float> gradient_;
   std::vector<float> host_gradient_;  // of a device
   std::vector<float> vector_;         // what is contributed, then seconds_
   Payload payload_;                   // or this
   DeviceVector<float> mean_;          // of a device
   bool contributed_ = false;
-  Payload word_;  // to be said by this peer
-  bool parts_ = false;
-  std::set<PeerId> parted_;
+  Payload leader_message_;  // of this peer, to be sent
+  bool announced_end_ = false;
+  std::set<PeerId> ended_;            // members that have announced their end
   uint64_t ended_at_ = ~uint64_t{0};  // the first that a member has no part in
-  uint64_t led_ = ~uint64_t{0};       // the last operation that it led ahead
+  // The last operation whose leader message was sent before its Begin.
+  uint64_t sent_ahead_ = ~uint64_t{0};
   uint64_t operation_ = 0;
   std::optional<AllReduce> current_;
   // The one before: a member may still be in it.  The one after: a member may

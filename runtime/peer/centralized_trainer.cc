@@ -45,9 +45,9 @@ bool AllFinite(const DeviceQueue& queue, DeviceSpan<const float> x) {
 CentralizedTrainer::CentralizedTrainer(const PeerSpec& spec, Parts parts)
     : spec_(spec),
       parts_(std::move(parts)),
-      all_reducer_(parts_.transport, parts_.fabric, parts_.game->queue()) {
-  if (parts_.fabric != nullptr) {
-    parts_.fabric->SetOnChange([this] { parts_.waiter->Notify(); });
+      all_reducer_(parts_.transport, parts_.nccl_sum, parts_.game->queue()) {
+  if (parts_.nccl_sum != nullptr) {
+    parts_.nccl_sum->SetOnChange([this] { parts_.waiter->Notify(); });
   }
 }
 
@@ -72,24 +72,24 @@ absl::Status CentralizedTrainer::OnView(bool first,
   if (const auto index = parts_.decisions->all_reduce()) {
     all_reducer_.Prefer(*index);
   }
-  if (const auto end = parts_.decisions->fabric_end()) {
-    all_reducer_.EndFabric(*end);
+  if (const auto end = parts_.decisions->nccl_end()) {
+    all_reducer_.EndNccl(*end);
   }
   GOSSAMER_RETURN_IF_ERROR(all_reducer_.SetMembers(
       spec_.all_reduce, parts_.views->rank(), parts_.views->view(), Operation(),
       parts_.state->layout(), parts_.gradients));
-  if (first) on_fabric_ = all_reducer_.ByFabric(Operation());
+  if (first) by_nccl_ = all_reducer_.ByNccl(Operation());
   return absl::OkStatus();
 }
 
-bool CentralizedTrainer::ByFabric() {
-  if (on_fabric_ && !all_reducer_.ByFabric(Operation())) {
+bool CentralizedTrainer::ByNccl() {
+  if (by_nccl_ && !all_reducer_.ByNccl(Operation())) {
     // The operation is the same at all members.  A replay leaves NCCL there,
     // too: its sums have other bits.
-    on_fabric_ = false;
-    parts_.decisions->NoteFabricEnd(Operation());
+    by_nccl_ = false;
+    parts_.decisions->NoteNcclEnd(Operation());
   }
-  return on_fabric_;
+  return by_nccl_;
 }
 
 Task<absl::Status> CentralizedTrainer::Round() {
@@ -104,10 +104,10 @@ Task<absl::Status> CentralizedTrainer::Round() {
   co_return absl::OkStatus();
 }
 
-void CentralizedTrainer::BeginGradient(bool by_fabric) {
+void CentralizedTrainer::BeginGradient(bool by_nccl) {
   const uint64_t step = parts_.state->steps();
   const int rank = parts_.views->rank();
-  parts_.step->Expect(parts_.runner->KeyOf(rank, 1));
+  parts_.step->PrefetchBatch(parts_.runner->KeyOf(rank, 1));
   absl::StatusOr<Losses> losses =
       parts_.step->Gradient(step, parts_.runner->KeyOf(rank));
   // The others wait for this peer's share, even if there is none.  A gradient
@@ -116,7 +116,7 @@ void CentralizedTrainer::BeginGradient(bool by_fabric) {
   const bool takes = all_reducer_.Begin(
       step,
       losses.ok() ? parts_.game->device_gradients() : DeviceSpan<const float>(),
-      by_fabric);
+      by_nccl);
   if (!takes) {
     losses = absl::DataLossError(
         "a value of the gradient is not finite or beyond 2^100: no memory of "
@@ -162,8 +162,8 @@ absl::StatusOr<bool> CentralizedTrainer::TakeMean() {
 
 Task<absl::Status> CentralizedTrainer::AverageGradients() {
   const absl::Time started = parts_.loop->Now();
-  const bool by_fabric = ByFabric();
-  co_await parts_.runner->Run([this, by_fabric] { BeginGradient(by_fabric); });
+  const bool by_nccl = ByNccl();
+  co_await parts_.runner->Run([this, by_nccl] { BeginGradient(by_nccl); });
   Task<absl::Status> wait = AwaitMean(started);
   GOSSAMER_CO_RETURN_IF_ERROR(co_await wait.result());
   if (parts_.lifecycle->over()) co_return absl::OkStatus();
@@ -171,9 +171,9 @@ Task<absl::Status> CentralizedTrainer::AverageGradients() {
   bool steps = true;
   co_await parts_.runner->Run([this, &steps] { steps = ApplyMean(); });
   if (!steps) co_return NobodySteps();
-  // The next operation's leader sends its word while the others still apply the
-  // mean: a round trip less.
-  all_reducer_.LeadAhead();
+  // The next operation's leader sends its message while the others still apply
+  // the mean: a round trip less.
+  all_reducer_.SendNextLeaderMessage();
   parts_.state->set_steps(parts_.state->steps() + 1);
   parts_.reporter->metrics().seconds_computing +=
       absl::ToDoubleSeconds(parts_.loop->Now() - received);
@@ -185,10 +185,10 @@ Task<absl::Status> CentralizedTrainer::AverageParameters() {
   // Until the mean has come x is this peer's alone: no checkpoint may have it
   // (AtBoundary).
   averaging_ = true;
-  const bool by_fabric = ByFabric();
-  co_await parts_.runner->Run([this, by_fabric] {
+  const bool by_nccl = ByNccl();
+  co_await parts_.runner->Run([this, by_nccl] {
     parts_.runner->LocalSteps(parts_.views->rank());
-    all_reducer_.Begin(Operation(), parts_.state->parameters(), by_fabric);
+    all_reducer_.Begin(Operation(), parts_.state->parameters(), by_nccl);
   });
   Task<absl::Status> wait = AwaitMean(started);
   GOSSAMER_CO_RETURN_IF_ERROR(co_await wait.result());
@@ -210,8 +210,8 @@ Task<absl::Status> CentralizedTrainer::AwaitMean(absl::Time started) {
   // computes, ran on the compute engine.
   all_reducer_.Start(Operation());
   bool reduced = co_await MeanOrEnd();
-  if (reduced && all_reducer_.forsaken()) {
-    ByFabric();
+  if (reduced && all_reducer_.nccl_failed()) {
+    ByNccl();
     co_await parts_.runner->Run([this] { all_reducer_.Encode(); });
     all_reducer_.Restart();
     reduced = co_await MeanOrEnd();
@@ -230,7 +230,7 @@ Task<absl::Status> CentralizedTrainer::AwaitMean(absl::Time started) {
 Pending<bool> CentralizedTrainer::MeanOrEnd() {
   return parts_.waiter->Until(
       [this] {
-        return all_reducer_.done() || all_reducer_.forsaken() ||
+        return all_reducer_.done() || all_reducer_.nccl_failed() ||
                parts_.stop->EndedBehind() || parts_.lifecycle->out_of_time();
       },
       parts_.loop->Now() + spec_.liveness_limit);

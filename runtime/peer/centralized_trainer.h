@@ -47,7 +47,7 @@ class CentralizedTrainer final : public Trainer {
     Game* game = nullptr;
     LocalStep* step = nullptr;
     GradientCompressor* gradients = nullptr;  // null: floats
-    NcclSum* fabric = nullptr;                // null: none
+    NcclSum* nccl_sum = nullptr;              // null: none
   };
   // All of them outlive this object.
   CentralizedTrainer(const PeerSpec& spec, Parts parts);
@@ -59,9 +59,9 @@ class CentralizedTrainer final : public Trainer {
   bool Abandoned() const override {
     return all_reducer_.Abandoned(Operation());
   }
-  void Part() override { all_reducer_.Part(); }
-  std::vector<PeerId> Remaining() const override {
-    return all_reducer_.Remaining();
+  void AnnounceEnd() override { all_reducer_.AnnounceEnd(); }
+  std::vector<PeerId> NotEnded() const override {
+    return all_reducer_.NotEnded();
   }
   absl::Duration DrainLimit() const override;
   bool AtBoundary() const override;
@@ -80,7 +80,7 @@ class CentralizedTrainer final : public Trainer {
                                  : parts_.state->steps();
   }
   // NCCL may bring the next mean.
-  bool ByFabric();
+  bool ByNccl();
   // One step of all peers along the mean of their gradients.
   Task<absl::Status> AverageGradients();
   // The steps of a round at each peer by itself, then the mean of all
@@ -93,7 +93,7 @@ class CentralizedTrainer final : public Trainer {
   // liveness limit does.
   Pending<bool> MeanOrEnd();
   // Runs on the compute engine.
-  void BeginGradient(bool by_fabric);
+  void BeginGradient(bool by_nccl);
   // The same; false: no peer steps.
   bool ApplyMean();
   // The same: takes the mean as the parameters if it is finite.  False: no
@@ -107,7 +107,7 @@ class CentralizedTrainer final : public Trainer {
   const PeerSpec& spec_;
   const Parts parts_;
   AllReducer all_reducer_;
-  bool on_fabric_ = false;
+  bool by_nccl_ = false;
   bool averaging_ = false;  // x has been stepped and is not averaged yet
 };
 

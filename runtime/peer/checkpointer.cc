@@ -70,14 +70,14 @@ std::string VectorName(PeerId edge, std::string_view vector) {
 void GiveEdge(PeerId peer, SavedEdge& edge, Checkpoint& to) {
   to.bytes[absl::StrCat(kEdgePrefix, peer.value)] = EncodeSavedEdge(edge);
   edge.record = {};  // its payloads are given back
-  for (const auto& [name, vector] : edge.side.Vectors()) {
+  for (const auto& [name, vector] : edge.codec_state.Vectors()) {
     if (vector->empty()) continue;
     to.floats[VectorName(peer, name)] = std::move(*vector);
   }
 }
 
 void TakeVectors(Checkpoint& from, PeerId peer, SavedEdge& edge) {
-  for (const auto& [name, vector] : edge.side.Vectors()) {
+  for (const auto& [name, vector] : edge.codec_state.Vectors()) {
     auto taken = from.floats.extract(VectorName(peer, name));
     if (!taken.empty()) *vector = std::move(taken.mapped());
   }
@@ -147,19 +147,19 @@ void Checkpointer::ReserveEdges() {
   const auto room = std::make_shared<SavedEdges>();
   neighborhood_->VisitEdges([&](const Edge& edge) {
     if (edge.ended() || spare_edges_.contains(edge.other())) return;
-    CodecSide::Saved side = edge.side().Room();
+    EdgeCodecState::Saved state = edge.codec_state().Room();
     size_t floats = 0;
-    for (const auto& [name, vector] : side.Vectors()) {
+    for (const auto& [name, vector] : state.Vectors()) {
       floats += vector->capacity();
     }
-    if (floats > 0) (*room)[edge.other()].side = std::move(side);
+    if (floats > 0) (*room)[edge.other()].codec_state = std::move(state);
   });
   if (room->empty()) return;
   reserving_ = true;
   disk_->Run(
       [room] {
         for (auto& [peer, edge] : *room) {
-          for (const auto& [name, vector] : edge.side.Vectors()) {
+          for (const auto& [name, vector] : edge.codec_state.Vectors()) {
             vector->resize(vector->capacity());
           }
         }

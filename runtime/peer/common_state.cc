@@ -35,7 +35,7 @@ void CommonState::Restored(const SavedEdges& edges) {
   std::vector<float> rest = hooks_->Added();
   double squares = kernels.squared_norm(rest);
   for (const auto& [peer, edge] : edges) {
-    const std::vector<float>& sum = edge.side.sum;
+    const std::vector<float>& sum = edge.codec_state.sum;
     if (sum.size() != rest.size()) continue;
     kernels.axpy(-1, sum, rest);
     squares += kernels.squared_norm(sum);

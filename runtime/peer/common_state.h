@@ -9,8 +9,8 @@
 #define GOSSAMER_RUNTIME_PEER_COMMON_STATE_H_
 
 #include "algorithms/base/parameter_layout.h"
-#include "algorithms/edge/codec_side.h"
 #include "algorithms/edge/edge.h"
+#include "algorithms/edge/edge_codec_state.h"
 #include "algorithms/game/mixing_hooks.h"
 #include "algorithms/kernels/device_queue.h"
 

@@ -50,12 +50,12 @@ bool Drain::Settled() {
   Neighborhood& neighborhood = *parts_.neighborhood;
   const bool left = parts_.lifecycle->left();
   // Own rounds are completed first, in order; only then may everything later be
-  // passed.
+  // skipped.
   const bool drained = parts_.trainer->Drain();
   if ((left || drained) && !SeededBug("leave-unanswered")) {
     // A neighbour that learns of it late still sends: it gets its answers now.
     const ExchangeId all = MakeExchangeId(kMaxRound);
-    neighborhood.Pass(all);
+    neighborhood.SkipTo(all);
     if (!parts_.decisions->replays() || neighborhood.CanComplete(all)) {
       neighborhood.Complete(all);
     }
@@ -68,7 +68,7 @@ bool Drain::Settled() {
           (left ||
            neighborhood.Sealed(MakeExchangeId(parts_.state->round()))) &&
           (parts_.lifecycle->out_of_time() ||
-           parts_.trainer->Remaining().empty()));
+           parts_.trainer->NotEnded().empty()));
 }
 
 // Every peer that this one waits for is connected, and will say what is
@@ -76,7 +76,7 @@ bool Drain::Settled() {
 bool Drain::MaySettle() const {
   return parts_.neighborhood->MaySettle(
              MakeExchangeId(parts_.state->round())) &&
-         std::ranges::all_of(parts_.trainer->Remaining(), [this](PeerId peer) {
+         std::ranges::all_of(parts_.trainer->NotEnded(), [this](PeerId peer) {
            return parts_.neighborhood->Connected(peer);
          });
 }
@@ -89,7 +89,7 @@ void Drain::ReportUnsettled(bool settled) {
                             "a neighbour did not answer at the end of the run");
   }
   if (parts_.lifecycle->out_of_time()) return;
-  for (const PeerId peer : parts_.trainer->Remaining()) {
+  for (const PeerId peer : parts_.trainer->NotEnded()) {
     parts_.reporter->Report(
         "not_settled",
         absl::StrCat("peer ", peer.value, " has not said that it is done"));

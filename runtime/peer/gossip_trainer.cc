@@ -181,9 +181,9 @@ Task<absl::Status> GossipTrainer::Emit(std::span<const RowEntry> row,
 
 // The loop serves others while the device works.
 Task<absl::Status> GossipTrainer::DeviceDone() {
-  DeviceMark mark = parts_.state->queue().Mark();
+  DeviceFence fence = parts_.state->queue().RecordFence();
   const bool done = co_await parts_.waiter->Until(
-      [&mark] { return mark.done(); },
+      [&fence] { return fence.done(); },
       parts_.loop->Now() + spec_.liveness_limit,
       [this] { return parts_.loop->Now() + kDevicePollInterval; });
   if (done) co_return parts_.state->queue().status();
@@ -265,7 +265,7 @@ Task<bool> GossipTrainer::AwaitNeighbours(std::span<const RowEntry> row,
         if (!patient && !neighborhood_.NoneHeard(id)) {
           awaited = std::min(awaited, parts_.loop->Now() + kAwaitedLimit);
         }
-        return neighborhood_.Acquainted(row) ||
+        return neighborhood_.HandshakesDone(row) ||
                parts_.health->donation_failed() || parts_.stop->EndedBehind() ||
                parts_.loop->Now() >= awaited;
       },

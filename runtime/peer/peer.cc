@@ -222,7 +222,7 @@ std::unique_ptr<Trainer> Peer::MakeTrainer() {
                                          .game = parts_.game,
                                          .step = parts_.step,
                                          .gradients = parts_.gradients.get(),
-                                         .fabric = parts_.fabric});
+                                         .nccl_sum = parts_.nccl_sum});
   }
   return std::make_unique<GossipTrainer>(
       spec_,

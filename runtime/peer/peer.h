@@ -68,8 +68,8 @@ class Peer {
     std::shared_ptr<const Codec> codec;
     // cp-oadam: of the gradients; null: floats.
     std::unique_ptr<GradientCompressor> gradients = nullptr;
-    NcclSum* fabric = nullptr;  // of a centralized method; null: none
-    VotingParts voting = {};    // of Averaging::kVotes
+    NcclSum* nccl_sum = nullptr;  // of a centralized method; null: none
+    VotingParts voting = {};      // of Averaging::kVotes
     MetricsSink* metrics = nullptr;
     Decisions* decisions = nullptr;          // null: not kept
     CheckpointStore* checkpoints = nullptr;  // may be null

@@ -51,7 +51,7 @@ absl::Status CheckPeerSpec(const PeerSpec& spec, LocalStep& step,
         "accelerated at one end only");
   }
   const MixingHooks* const hooks = step.hooks();
-  if (hooks != nullptr && hooks->in_turn() &&
+  if (hooks != nullptr && hooks->mixes_every_step() &&
       (!spec.step_then_mix || spec.overlap_steps != 0 ||
        !codec.needs_replica() || codec.parts() > 1 || codec.joint() ||
        spec.replica_memory != 0)) {

@@ -14,7 +14,7 @@
 #include "algorithms/base/ids.h"
 #include "algorithms/base/problems.h"
 #include "algorithms/compress/codec.h"
-#include "algorithms/edge/codec_side.h"
+#include "algorithms/edge/edge_codec_state.h"
 #include "algorithms/method/method.h"
 #include "algorithms/optim/local_step.h"
 #include "algorithms/privacy/settings.h"

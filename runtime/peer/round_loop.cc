@@ -152,7 +152,7 @@ Task<absl::Status> RoundLoop::Finish() {
   }
   parts_.checkpointer->BeginLast(own);
   // A peer that goes alone is to the others as if it had died.
-  if (!lifecycle.out_of_time()) parts_.trainer->Part();
+  if (!lifecycle.out_of_time()) parts_.trainer->AnnounceEnd();
   Task<bool> drained = parts_.drain->Run();
   co_await drained.result();
   // A peer that leaves, or whose time is up, has none for older checkpoints and

@@ -40,7 +40,7 @@ RngKey StepRunner::KeyOf(int rank, uint64_t ahead) const {
 
 void StepRunner::LocalSteps(int rank) {
   for (int i = 0; i < spec_.steps_per_round; ++i) {
-    step_->Expect(KeyOf(rank, 1));
+    step_->PrefetchBatch(KeyOf(rank, 1));
     const absl::StatusOr<Losses> losses =
         step_->Run(state_->steps(), state_->round(), KeyOf(rank));
     // A skipped step counts, too: the next one must not draw the same data.

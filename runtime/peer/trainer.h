@@ -38,16 +38,16 @@ class Trainer {
   // No round can follow the one that has ended, though there are more.
   virtual bool IsLast() const { return false; }
 
-  // Members have parted before the step that comes.
+  // Members have announced their end before the step that comes.
   virtual bool Abandoned() const { return false; }
 
   // The end of a run.  Completes the exchanges in flight that can be; true once
   // nothing of this peer's rounds is left.
   virtual bool Drain() { return true; }
-  // This peer takes part in nothing that comes.
-  virtual void Part() {}
-  // Members that have not said so of themselves.
-  virtual std::vector<PeerId> Remaining() const { return {}; }
+  // Tells the members that this peer takes part in nothing that comes.
+  virtual void AnnounceEnd() {}
+  // Members that have not announced their end.
+  virtual std::vector<PeerId> NotEnded() const { return {}; }
   // The time that the end waits for neighbours that are not connected.
   virtual absl::Duration DrainLimit() const = 0;
   // The state is that of a round's boundary, and worth keeping.

@@ -58,20 +58,20 @@ std::string VoteExchange::Awaited() const {
   return absl::StrCat("peer ", absl::StrJoin(ids, ", "));
 }
 
-void VoteExchange::Part() {
-  parts_ = true;
-  for (const auto& [peer, teachers] : others_) SendFarewell(peer);
+void VoteExchange::AnnounceEnd() {
+  announced_end_ = true;
+  for (const auto& [peer, teachers] : others_) SendFin(peer);
   transport_->Flush();
 }
 
-void VoteExchange::SendFarewell(PeerId peer) {
-  Send(peer, Upcoming(), kFarewell, Payload());
+void VoteExchange::SendFin(PeerId peer) {
+  Send(peer, Upcoming(), kFin, Payload());
 }
 
-std::vector<PeerId> VoteExchange::Remaining() const {
+std::vector<PeerId> VoteExchange::NotEnded() const {
   std::vector<PeerId> remaining;
   for (const auto& [peer, teachers] : others_) {
-    if (!parted_.contains(peer)) remaining.push_back(peer);
+    if (!ended_.contains(peer)) remaining.push_back(peer);
   }
   return remaining;
 }
@@ -96,8 +96,8 @@ absl::Status VoteExchange::OnFrame(PeerId peer, const Frame& frame) {
   GOSSAMER_ASSIGN_OR_RETURN(
       const CollectiveHead head,
       DecodeCollectiveHead(frame.head.bytes(), frame.body.size()));
-  if (head.step == kFarewell) {
-    parted_.insert(peer);
+  if (head.step == kFin) {
+    ended_.insert(peer);
     ended_at_ = std::min(ended_at_, head.operation);
     return absl::OkStatus();
   }
@@ -142,7 +142,7 @@ void VoteExchange::OnUp(PeerId peer) {
   } else if (!last_.empty()) {
     Send(peer, operation_ - 1, kVotes, last_);
   }
-  if (parts_) SendFarewell(peer);
+  if (announced_end_) SendFin(peer);
 }
 
 }  // namespace gossamer

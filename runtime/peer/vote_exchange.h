@@ -48,15 +48,15 @@ class VoteExchange {
   const std::optional<ImageBatch>& question() const { return question_; }
   void Answer(std::span<const int16_t> votes);
 
-  // The other side has parted before the operation that comes.
+  // The other side has announced its end before the operation that comes.
   bool Abandoned() const { return ended_at_ <= Upcoming(); }
   // The peers whose message is awaited, as "peer 2, 3".
   std::string Awaited() const;
-  // This peer takes part in nothing that comes: all are told, on every new
-  // connection again.
-  void Part();
-  // The others that have not said so of themselves.
-  std::vector<PeerId> Remaining() const;
+  // Tells all, on every new connection again, that this peer takes part in
+  // nothing that comes.
+  void AnnounceEnd();
+  // The others that have not announced their end.
+  std::vector<PeerId> NotEnded() const;
 
   // kDataLoss if the frame is not of this exchange; it is dropped.
   absl::Status OnFrame(PeerId peer, const Frame& frame);
@@ -66,7 +66,7 @@ class VoteExchange {
   absl::Status TakeQuestion(uint64_t operation, const Frame& frame);
   absl::Status TakeVotes(PeerId peer, uint64_t operation, const Frame& frame);
   void Send(PeerId peer, uint64_t operation, uint32_t step, Payload body);
-  void SendFarewell(PeerId peer);
+  void SendFin(PeerId peer);
   bool student() const { return role_.student != nullptr; }
   // The operation that comes, or that still waits for answers.
   uint64_t Upcoming() const { return operation_ + (answered() ? 1 : 0); }
@@ -82,8 +82,8 @@ class VoteExchange {
   std::set<PeerId> awaited_;  // the groups that owe their votes
   std::vector<int32_t> sums_;
   std::optional<ImageBatch> question_;
-  bool parts_ = false;
-  std::set<PeerId> parted_;
+  bool announced_end_ = false;
+  std::set<PeerId> ended_;
   uint64_t ended_at_ = ~uint64_t{0};  // the first that another has no part in
 };
 

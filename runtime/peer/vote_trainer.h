@@ -70,10 +70,8 @@ class VoteTrainer final : public Trainer {
   uint64_t NextRound() override { return parts_.state->round() + 1; }
   bool IsLast() const override;
   bool Abandoned() const override { return exchange_.Abandoned(); }
-  void Part() override { exchange_.Part(); }
-  std::vector<PeerId> Remaining() const override {
-    return exchange_.Remaining();
-  }
+  void AnnounceEnd() override { exchange_.AnnounceEnd(); }
+  std::vector<PeerId> NotEnded() const override { return exchange_.NotEnded(); }
   absl::Duration DrainLimit() const override;
   absl::Status OnFrame(PeerId peer, const Frame& frame) override {
     return exchange_.OnFrame(peer, frame);

@@ -95,7 +95,7 @@ absl::Status Decisions::Read(std::string_view line) {
     }
     all_reduce_ = n[0];
   }
-  if (word == "nccl-end") fabric_end_ = n[0];
+  if (word == "nccl-end") nccl_end_ = n[0];
   if (word == "stop") stop_ = n[0];
   return absl::OkStatus();
 }
@@ -151,7 +151,7 @@ std::optional<ExchangeId> Decisions::Done(PeerId peer,
 }
 
 void Decisions::NoteAllReduce(size_t index) { Note(Line("all-reduce", index)); }
-void Decisions::NoteFabricEnd(uint64_t operation) {
+void Decisions::NoteNcclEnd(uint64_t operation) {
   Note(Line("nccl-end", operation));
 }
 void Decisions::NoteMembers(uint64_t round) {

@@ -56,8 +56,8 @@ class Decisions {
   void NoteAllReduce(size_t index);
   std::optional<size_t> all_reduce() const { return all_reduce_; }
   // Notes the first mean that NCCL has brought to no member.
-  void NoteFabricEnd(uint64_t operation);
-  std::optional<uint64_t> fabric_end() const { return fabric_end_; }
+  void NoteNcclEnd(uint64_t operation);
+  std::optional<uint64_t> nccl_end() const { return nccl_end_; }
   // Notes that members came or went in this round: the rounds after it depend
   // on the messages under way then.  A log with such a line is not replayed, so
   // it is the last one.
@@ -83,7 +83,7 @@ class Decisions {
   std::map<Place, bool> skips_;
   std::map<Place, WireFormat> formats_;
   std::optional<size_t> all_reduce_;
-  std::optional<uint64_t> fabric_end_;
+  std::optional<uint64_t> nccl_end_;
   uint64_t stop_ = 0;
 };
 

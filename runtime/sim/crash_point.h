@@ -32,7 +32,7 @@ class CrashPoint {
   void Disarm() { armed_ = false; }
   // Called before an effect.  Returns false if the process has died before it.
   // The effect that brings the death still happens.
-  bool Pass() {
+  bool CountEffect() {
     if (dead_) return false;
     if (armed_) dead_ = --left_ == 0;
     return true;
@@ -61,19 +61,22 @@ class MortalTransport final : public Transport, private TransportListener {
     return std::exchange(heard_, std::nullopt);
   }
   void Connect(PeerId peer, const std::string& address) override {
-    if (crash_->Pass()) transport_->Connect(peer, address);
+    if (crash_->CountEffect()) transport_->Connect(peer, address);
   }
   void Disconnect(PeerId peer) override {
-    if (crash_->Pass()) transport_->Disconnect(peer);
+    if (crash_->CountEffect()) transport_->Disconnect(peer);
   }
   bool Send(PeerId peer, Channel channel, Frame frame) override {
-    return crash_->Pass() && transport_->Send(peer, channel, std::move(frame));
+    return crash_->CountEffect() &&
+           transport_->Send(peer, channel, std::move(frame));
   }
   void Close(PeerId peer, ConnectionId connection,
              const absl::Status& why) override {
-    if (crash_->Pass()) transport_->Close(peer, connection, why);
+    if (crash_->CountEffect()) transport_->Close(peer, connection, why);
   }
-  bool Idle(PeerId peer) const override { return transport_->Idle(peer); }
+  bool IsWritable(PeerId peer) const override {
+    return transport_->IsWritable(peer);
+  }
   void Flush() override { transport_->Flush(); }
   TransportCounters counters() const override { return transport_->counters(); }
 

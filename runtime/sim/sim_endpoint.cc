@@ -77,7 +77,7 @@ bool Endpoint::Send(PeerId peer, Channel channel, Frame frame) {
   return true;
 }
 
-bool Endpoint::Idle(PeerId peer) const {
+bool Endpoint::IsWritable(PeerId peer) const {
   // A queue of some frames stands for a socket that takes no more.
   constexpr size_t kFewFrames = 16;
   const auto it = up_.find(peer);

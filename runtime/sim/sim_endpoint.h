@@ -56,7 +56,7 @@ class Endpoint final : public Transport {
   bool Send(PeerId peer, Channel channel, Frame frame) override;
   void Close(PeerId peer, ConnectionId connection,
              const absl::Status& why) override;
-  bool Idle(PeerId peer) const override;
+  bool IsWritable(PeerId peer) const override;
   TransportCounters counters() const override { return counters_; }
 
   // Hands an item to the peer's loop.

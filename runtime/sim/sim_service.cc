@@ -84,7 +84,7 @@ class SimService::Calls final : public TopologyCalls {
     const PeerId peer{request.peer_id()};
     // A call that is lost on its way never reaches the service; the deadline
     // answers.
-    if (!crash_->Pass() || service_->Lost()) return;
+    if (!crash_->CountEffect() || service_->Lost()) return;
     if (service_->deaf_to_.contains(peer)) return;
     const absl::Duration latency = service_->options_.latency;
     service_->loop_.RunAt(

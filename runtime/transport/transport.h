@@ -107,10 +107,10 @@ class Transport {
   virtual void Close(PeerId peer, ConnectionId connection,
                      const absl::Status& why) = 0;
   // Returns true if little or nothing of what was sent to `peer` still waits to
-  // go out.  Frames that can wait, such as acknowledgements, are sent only
-  // then: a peer that reads nothing would otherwise be sent one a round for
-  // ever.
-  virtual bool Idle(PeerId peer) const = 0;
+  // go out, also without a connection.  Frames that can wait, such as
+  // acknowledgements, are sent only then: a peer that reads nothing would
+  // otherwise be sent one a round for ever.
+  virtual bool IsWritable(PeerId peer) const = 0;
   // All sends of the round have been made.
   virtual void Flush() {}
   virtual TransportCounters counters() const = 0;

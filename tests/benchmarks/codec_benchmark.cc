@@ -120,7 +120,8 @@ class Benchmark {
       Record(
           applied + 2 * static_cast<double>(size),
           [&] {
-            reach_ = codec.Reach(t, 1e6f);  // as an edge asks what arrives
+            max_magnitude_ =
+                codec.MaxMagnitude(t, 1e6f);  // as an edge asks what arrives
             codec.Complete(&m, &t, 1e-6f, difference, x);
           },
           row.apply, row.apply_share);
@@ -176,7 +177,7 @@ class Benchmark {
 
   const Options options_;
   const ParameterLayout layout_;
-  volatile float reach_ = 0;
+  volatile float max_magnitude_ = 0;
   std::vector<float> x_, step_, other_, to_;
   std::vector<double> copies_;
   volatile float sink_ = 0;

@@ -33,7 +33,7 @@
 #include "algorithms/base/ids.h"
 #include "algorithms/base/rng.h"
 #include "algorithms/base/status_macros.h"
-#include "algorithms/edge/codec_side.h"
+#include "algorithms/edge/edge_codec_state.h"
 #include "algorithms/game/bilinear_game.h"
 #include "algorithms/game/quadratic_game.h"
 #include "algorithms/optim/local_step.h"
@@ -100,7 +100,7 @@ struct Peer {
 // Both ends of an edge, each with its own state as in two processes.
 struct Pair {
   int low, high;
-  CodecSide ends[2];
+  EdgeCodecState ends[2];
 };
 
 class Ring {
@@ -131,11 +131,12 @@ class Ring {
       Pair pair{std::min(r, next), std::max(r, next), {}};
       for (const int end : {0, 1}) {
         Peer& peer = ring->peers_[end == 0 ? pair.low : pair.high];
-        pair.ends[end] = CodecSide(ring->codec_, peer.game->parameters(),
-                                   peer.cache, RngKey(seed).Fold(r).Bits(0),
-                                   /*upper=*/end == 1);
+        pair.ends[end] =
+            EdgeCodecState(ring->codec_, peer.game->parameters(), peer.cache,
+                           RngKey(seed).Fold(r).Bits(0),
+                           /*upper=*/end == 1);
         pair.ends[end].set_coefficient(ring->codec_->gamma() / 3);
-        pair.ends[end].OnZero();
+        pair.ends[end].OnReset();
       }
       ring->edges_.push_back(std::move(pair));
     }
@@ -148,7 +149,7 @@ class Ring {
     const ExchangeId id = MakeExchangeId(round);
     std::vector<EdgeMessage> messages;
     for (Pair& pair : edges_) {
-      for (CodecSide& end : pair.ends) {
+      for (EdgeCodecState& end : pair.ends) {
         messages.push_back(end.OnEmit(id));
         bytes_ += static_cast<double>(messages.back().bytes.size());
         ++sent_;

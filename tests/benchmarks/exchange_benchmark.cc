@@ -415,7 +415,7 @@ Task<bool> RunEdge(RealLoop* loop, int port, int rounds, size_t bytes) {
                         .codec = *Codec::Create("dense-f32", layout)});
   if (!added.ok()) Die(added.ToString());
   const std::vector<RowEntry> row = {{other, 0.5f}};
-  co_await waiter.Until([&] { return neighborhood.Acquainted(row); },
+  co_await waiter.Until([&] { return neighborhood.HandshakesDone(row); },
                         absl::InfiniteFuture());
   for (uint64_t k = 1; k <= static_cast<uint64_t>(kWarmup + rounds); ++k) {
     const auto start = std::chrono::steady_clock::now();

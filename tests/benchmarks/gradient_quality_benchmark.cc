@@ -9,7 +9,7 @@
 // the Gaussian mixture, distance to the solution of the quadratic game,
 // proxy-fid of pictures; smaller is better) as mean and standard deviation over
 // the seeds.  It prints the bytes that a rank sends a round: over all rounds,
-// over those after the start with whole gradients (a method's option full=),
+// over those after the start with dense gradients (a method's option full=),
 // and over the later half.  It also prints the processor time of the method and
 // its sums, as a share of that of the gradients. --by-kind averages
 // convolutions, dense layers and small segments separately, and prints how much
@@ -131,8 +131,8 @@ class Ranks {
     return mean_;
   }
 
-  // Returns whether the next step has whole gradients.
-  bool Whole() const {
+  // Returns whether the next step has dense gradients.
+  bool Dense() const {
     return std::ranges::all_of(parts_, [this](const Part& part) {
       const AllReduceForm form =
           part.fleet->rank(0).Form(part.fleet->step(), size_);
@@ -164,7 +164,7 @@ class Ranks {
       for (const Segment& s : part.segments) {
         n += static_cast<double>(s.extent.size);
       }
-      const double copies = part.fleet->rank(0).sums() ? 2.0 / size_ : 1.0;
+      const double copies = part.fleet->rank(0).summable() ? 2.0 / size_ : 1.0;
       floats.push_back(sizeof(float) * n * copies * (size_ - 1));
     }
     return floats;
@@ -190,7 +190,7 @@ struct Kind {
 
 struct Result {
   double score = 0;
-  // A rank's bytes in a round: over all rounds, after the whole gradients, and
+  // A rank's bytes in a round: over all rounds, after the dense gradients, and
   // over the later half.
   double all = 0, after = 0, later = 0;
   double share = 0;  // share of the gradient's floats, in the later half
@@ -205,31 +205,31 @@ double CpuSeconds() {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-// The bytes sent when the rounds of whole gradients had ended, and when the
+// The bytes sent when the rounds of dense gradients had ended, and when the
 // later half began.
 struct Sent {
-  // Called before each round.  A method that is whole throughout has no start.
+  // Called before each round.  A method that is dense throughout has no start.
   void Note(int round, const Settings& s, const std::string& method,
             const Ranks& ranks) {
-    if (round == whole_rounds && method != GradientCompressor::kExact &&
-        ranks.Whole()) {
-      ++whole_rounds;
+    if (round == dense_rounds && method != GradientCompressor::kDense &&
+        ranks.Dense()) {
+      ++dense_rounds;
     }
-    if (round == whole_rounds) whole = ranks.Sent();
-    if (round == std::max(s.rounds / 2, whole_rounds)) before = ranks.Sent();
+    if (round == dense_rounds) dense = ranks.Sent();
+    if (round == std::max(s.rounds / 2, dense_rounds)) before = ranks.Sent();
   }
 
-  int whole_rounds = 0;
-  std::vector<double> whole, before;
+  int dense_rounds = 0;
+  std::vector<double> dense, before;
 };
 
 void Count(const Settings& s, const Sent& then, const Ranks& ranks,
            Result& result) {
-  const int later = s.rounds - std::max(s.rounds / 2, then.whole_rounds);
+  const int later = s.rounds - std::max(s.rounds / 2, then.dense_rounds);
   const std::vector<double> sent = ranks.Sent(), floats = ranks.Floats();
   for (size_t p = 0; p < sent.size(); ++p) {
     result.all += sent[p] / s.rounds;
-    result.after += (sent[p] - then.whole[p]) / (s.rounds - then.whole_rounds);
+    result.after += (sent[p] - then.dense[p]) / (s.rounds - then.dense_rounds);
     const double bytes = (sent[p] - then.before[p]) / later;
     result.later += bytes;
     result.kinds.push_back({ranks.parts()[p].kind, floats[p], bytes});
@@ -282,7 +282,7 @@ absl::StatusOr<Result> Train(const Settings& s, const std::string& method,
   }
   if (sent.before.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(method, " has whole gradients in all rounds"));
+        absl::StrCat(method, " has dense gradients in all rounds"));
   }
   Result result;
   // A moving average would hide the last point of a closed-form game.

@@ -59,8 +59,8 @@ class Rank {
     form_ = compressor_->Form(step, 2);
     vector_.resize(form_.floats);
     compressor_->Begin({step, 0, 2}, gradient);
-    if (form_.leader >= 0) word_ = compressor_->Lead();
-    payload_ = compressor_->Contribute(word_, vector_);
+    if (form_.leader >= 0) leader_message_ = compressor_->MakeLeaderMessage();
+    payload_ = compressor_->Contribute(leader_message_, vector_);
   }
   // Decodes another rank's payload, if the method has payloads.
   void Decode() {
@@ -69,12 +69,12 @@ class Rank {
     form_.payloads->Add(accepted->bytes(), vector_);
   }
   void Finish() { sink_ = compressor_->Finish(vector_)[0]; }
-  bool remembers() const { return compressor_->remembers(); }
+  bool has_residual() const { return compressor_->has_residual(); }
   bool adds() const { return form_.payloads != nullptr; }
-  // Returns the bytes of a step's word, and of the payload or the summed
-  // floats.
+  // Returns the bytes of a step's leader message, and of the payload or the
+  // summed floats.
   size_t bytes() const {
-    return word_.size() +
+    return leader_message_.size() +
            (adds() ? payload_.size() : vector_.size() * sizeof(float));
   }
 
@@ -82,7 +82,7 @@ class Rank {
   const std::unique_ptr<GradientCompressor> compressor_;
   AllReduceForm form_;
   std::vector<float> vector_;
-  Payload word_, payload_;
+  Payload leader_message_, payload_;
   volatile float sink_ = 0;
 };
 
@@ -124,7 +124,7 @@ void Run(const Options& options) {
       const double added = CpuSeconds([&] { rank.Decode(); });
       seconds += CpuSeconds([&] { rank.Finish(); });
       if (r < 0) continue;
-      const double streams = rank.remembers() ? 12 : 4;
+      const double streams = rank.has_residual() ? 12 : 4;
       encode.push_back(streams * static_cast<double>(n) / seconds / copied);
       add.push_back(4.0 * static_cast<double>(n) / added / copied);
     }

@@ -104,7 +104,7 @@ class Host {
 
   Task<bool> Run() {
     Begin();
-    co_await Wait([this] { return neighborhood_->Acquainted(row_); });
+    co_await Wait([this] { return neighborhood_->HandshakesDone(row_); });
     for (int i = 0; i < options_.warmup; ++i) {
       for (const bool raw : {true, false}) {
         const Task<bool> warm = Exchange(raw, -1);

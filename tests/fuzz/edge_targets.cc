@@ -110,16 +110,18 @@ void Frame(Bytes input) {
 // (`largest`).
 constexpr float kLargest = 1;
 
-// The limit is the same for every codec.  An error in a payload's reach could
+// The limit is the same for every codec.  An error in a payload's bound could
 // make the two ends of an edge leave out different corrections.
 void RequireReach(const Codec& codec, const Encoded& payload) {
   if (codec.memory() == EdgeMemory::kShared) return;
-  const float reach = codec.Reach(payload, kLargest);
+  const float max_magnitude = codec.MaxMagnitude(payload, kLargest);
   std::vector<float> values(codec.size()), unused(values);
   codec.Complete(nullptr, &payload, 0, values, unused);
-  Require(std::ranges::all_of(
-              values, [reach](float v) { return std::abs(v) <= reach; }),
-          "no value is beyond its payload's reach");
+  Require(std::ranges::all_of(values,
+                              [max_magnitude](float v) {
+                                return std::abs(v) <= max_magnitude;
+                              }),
+          "no value is beyond its payload's bound");
 }
 
 // A payload for every codec: which, its format, then its bytes, brought to the
@@ -219,12 +221,12 @@ class Conversation {
     // Mostly near what is expected; anything is possible.
     h.epoch = Near(MakeEpoch(1000, 17));
     h.peer_epoch = Near(edge_.state().epoch);
-    h.prev = Near(edge_.heard());
+    h.prev = Near(edge_.received());
     h.to = Near(MakeExchangeId(round_ + 1));
     h.ack = Near(edge_.decided());
     h.basis = Near(0);
     h.c = std::bit_cast<float>(static_cast<uint32_t>(Near(0x3e800000)));
-    h.wished = in_.Byte() % 16;
+    h.requested_format = in_.Byte() % 16;
     h.layout = FoldFingerprint(Layout().fingerprint());
     h.run_id = "run";
     h.replica = codec_->needs_replica();
@@ -267,7 +269,7 @@ void SavedEdgeRecord(Bytes input) {
   if (!saved.ok()) return;
   std::vector<float> x(Layout().size());
   for (const auto& codec : Codecs()) {
-    saved->side.codec = codec->name();
+    saved->codec_state.codec = codec->name();
     (void)Edge::Resume(Options(), codec, x, std::make_shared<SnapshotCache>(),
                        *saved);
   }

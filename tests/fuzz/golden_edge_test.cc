@@ -36,7 +36,7 @@ EdgeHeader Header(FrameKind kind) {
     h.run_id = "run";
   } else {
     h.prev = 256;
-    h.wished = 3;
+    h.requested_format = 3;
     h.payload_bytes = kind == FrameKind::kPayload ? 1000 : 0;
   }
   return h;
@@ -50,7 +50,7 @@ TEST(GoldenEdgeTest, FramesAndHeadsAreAsTheyWere) {
                    EncodeCollectiveHead(
                        {.operation = 0x901, .step = 3, .body_bytes = 1000}));
   SavedEdge saved;
-  saved.side.codec = "innov-int4";
+  saved.codec_state.codec = "innov-int4";
   ExpectGoldenWire("saved-edge/small", EncodeSavedEdge(saved));
 }
 

@@ -1,5 +1,5 @@
 // Bytes that ranks send in an all-reduce of compressed gradients: a leader's
-// word, payloads, and the names of methods.
+// message, payloads, and the names of methods.
 
 #include <algorithm>
 #include <array>
@@ -49,8 +49,9 @@ void StepAlone(GradientCompressor& method, uint64_t step) {
   const AllReduceForm form = method.Form(step, 1);
   std::vector<float> vector(form.floats);
   method.Begin({step, 0, 1}, gradient);
-  const Payload word = form.leader == 0 ? method.Lead() : Payload();
-  const Payload own = method.Contribute(word, vector);
+  const Payload message =
+      form.leader == 0 ? method.MakeLeaderMessage() : Payload();
+  const Payload own = method.Contribute(message, vector);
   if (form.payloads != nullptr) {
     std::ranges::fill(vector, 0.0f);
     form.payloads->Add(form.payloads->Accept(own)->bytes(), vector);
@@ -77,20 +78,21 @@ void Finite(std::span<const float> values, const char* claim) {
   for (const float v : values) Require(std::isfinite(v), claim);
 }
 
-// Contributes to any word that a leader may have sent.
-void Word(GradientCompressor& method, const AllReduceForm& form, Bytes word) {
-  if (!form.check_lead(word).ok()) return;
+// Contributes to any message that a leader may have sent.
+void LeaderMessage(GradientCompressor& method, const AllReduceForm& form,
+                   Bytes message) {
+  if (!form.check_leader_message(message).ok()) return;
   const std::vector<float> gradient(GradientLayout().size(), 0.5f);
   std::vector<float> vector(form.floats);
   method.Begin({kStep, 1, 2}, gradient);
   const Payload own =
-      method.Contribute(Payload::FromVector(Copy(word)), vector);
+      method.Contribute(Payload::FromVector(Copy(message)), vector);
   if (form.payloads != nullptr) {
     const auto accepted = form.payloads->Accept(own);
-    Require(accepted.ok(), "what a word asks for can be said");
+    Require(accepted.ok(), "what a leader asks for can be said");
     form.payloads->Add(accepted->bytes(), vector);
   }
-  Finite(method.Finish(vector), "what a word asks for is there");
+  Finite(method.Finish(vector), "what a leader asks for is there");
 }
 
 void GradientMessage(Bytes input) {
@@ -98,10 +100,11 @@ void GradientMessage(Bytes input) {
   const size_t which = in.Byte() % kMethods.size();
   GradientCompressor& method = *Methods()[which];
   const AllReduceForm form = method.Form(kStep, 2);
-  const bool both = form.check_lead && form.payloads != nullptr;
-  const bool word = both ? in.Byte() % 2 == 0 : form.check_lead != nullptr;
+  const bool both = form.check_leader_message && form.payloads != nullptr;
+  const bool of_leader =
+      both ? in.Byte() % 2 == 0 : form.check_leader_message != nullptr;
   const Bytes bytes = in.Rest();
-  if (word) return Word(method, form, bytes);
+  if (of_leader) return LeaderMessage(method, form, bytes);
   const auto payload = form.payloads->Accept(Payload::FromVector(Copy(bytes)));
   if (!payload.ok()) return;
   std::vector<float> sum(form.floats);

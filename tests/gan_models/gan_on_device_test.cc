@@ -81,7 +81,9 @@ void ExpectEqualSteps(Game& host, Game& there, int steps) {
     const Players players =
         i % 3 == 0 ? Players::kDiscriminator : Players::kBoth;
     const RngKey key = RngKey(3).Fold(i);
-    for (Game* game : {&host, &there}) game->Expect(RngKey(3).Fold(i + 1));
+    for (Game* game : {&host, &there}) {
+      game->PrefetchBatch(RngKey(3).Fold(i + 1));
+    }
     const auto a = host.Gradient(players, key);
     const auto b = there.Gradient(players, key);
     ASSERT_TRUE(a.ok() && b.ok()) << a.status() << b.status();
@@ -134,7 +136,7 @@ TEST_F(GanOnDeviceTest, AnUnexpectedBatchIsDrawnAnew) {
   const auto host = GanOn(nullptr, spec, 0, 2, 1);
   const auto there = GanOn(&device_, spec, 0, 2, 1);
   for (int i = 0; i < 3; ++i) {
-    there->Expect(RngKey(100 + i));
+    there->PrefetchBatch(RngKey(100 + i));
     ASSERT_TRUE(host->Gradient(Players::kBoth, RngKey(i)).ok());
     ASSERT_TRUE(there->Gradient(Players::kBoth, RngKey(i)).ok());
     EXPECT_EQ(GradientsOf(*host), GradientsOf(*there));

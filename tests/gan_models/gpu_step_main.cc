@@ -229,7 +229,7 @@ int Main(int argc, char** argv) {
       layout.extent(Player::kDiscriminator).size, "]");
   const auto gradient = [&](Game& of, int step,
                             Players players = Players::kBoth) {
-    of.Expect(key.Fold(step + 1));
+    of.PrefetchBatch(key.Fold(step + 1));
     return OrExit(of.Gradient(players, key.Fold(step)), kFailed);
   };
   if (a.compare) {
@@ -281,7 +281,7 @@ int Main(int argc, char** argv) {
   spec.discriminator = spec.generator;
   const auto local = OrExit(LocalStep::Create(spec, game.get()), kFailed);
   const std::vector<double> updated = Times(steps, [&](int i) {
-    local->Expect(key.Fold(i + 1));
+    local->PrefetchBatch(key.Fold(i + 1));
     OrExit(local->Run(i, 1, key.Fold(i)), kFailed);
     // The optimizer's work is part of the step, and only enqueued so far.
     if (const absl::Status waited = queue.Wait(); !waited.ok()) {

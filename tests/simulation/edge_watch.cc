@@ -31,7 +31,7 @@ void EdgeWatch::CheckAll(const Neighborhood& edges) {
 
 void EdgeWatch::CheckEdge(const Edge& edge, Seen& seen) {
   const auto& s = edge.state();
-  const Seen now = {s.epoch, s.peer_epoch, s.decided,     s.heard,
+  const Seen now = {s.epoch, s.peer_epoch, s.decided,     s.received,
                     s.done,  s.peer_done,  s.mine.size(), s.theirs.size()};
   if (now == seen) return;
   const auto wrong = [&](const char* what) {
@@ -50,11 +50,11 @@ void EdgeWatch::CheckEdge(const Edge& edge, Seen& seen) {
   }
   if (s.decided < seen.decided) wrong("what was decided is not any more");
   if (s.epoch == seen.epoch && s.peer_epoch == seen.peer_epoch &&
-      (s.heard < seen.heard || s.done < seen.done ||
+      (s.received < seen.received || s.done < seen.done ||
        s.peer_done < seen.peer_done)) {
     wrong("what was heard or complete is not any more");
   }
-  if (s.done > s.decided || s.done > s.heard) {
+  if (s.done > s.decided || s.done > s.received) {
     wrong("complete beyond what both ends decided");
   }
   if (s.mine.size() > 2 * s.window) wrong("retains more than 2W payloads");
@@ -87,9 +87,9 @@ void EdgeWatch::CheckReplicas(const Neighborhood& edges,
   if (limits_.replicas == 0) return;
   uint64_t bytes = 0;
   edges.VisitEdges([&](const Edge& edge) {
-    if (!edge.side().codec().needs_replica()) return;
+    if (!edge.codec_state().codec().needs_replica()) return;
     if (excused_.contains(edge.other()) || !view.RankOf(edge.other())) return;
-    const CodecSide::Saved saved = edge.side().Save();
+    const EdgeCodecState::Saved saved = edge.codec_state().Save();
     bytes += sizeof(float) * (saved.replica.size() + saved.difference.size());
   });
   if (bytes <= 2 * limits_.replicas) return;

@@ -60,7 +60,7 @@ class EdgeWatch {
  private:
   struct Seen {  // of an edge, at the last check
     uint64_t epoch = 0, peer_epoch = 0;
-    ExchangeId decided = 0, heard = 0, done = 0, peer_done = 0;
+    ExchangeId decided = 0, received = 0, done = 0, peer_done = 0;
     int mine = 0, theirs = 0;
     friend bool operator==(const Seen&, const Seen&) = default;
   };

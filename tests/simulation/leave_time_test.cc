@@ -15,7 +15,7 @@ namespace {
 using ::testing::IsEmpty;
 
 // The time that --leave-within's default leaves for the drain, after the
-// checkpoint and the farewell.
+// checkpoint and the FIN.
 constexpr absl::Duration kLimit = absl::Seconds(8);
 constexpr absl::Duration kUsual = absl::Milliseconds(7500);
 

@@ -140,7 +140,7 @@ void DiskSession::Count(std::string_view fault) const {
 }
 
 absl::Status DiskSession::Begin(const std::string& path) {
-  if (!crash_->Pass()) {
+  if (!crash_->CountEffect()) {
     return absl::UnavailableError(absl::StrCat(path, ": the process is dead"));
   }
   const uint64_t i = operations_++;

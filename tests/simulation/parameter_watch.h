@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "algorithms/compress/codec.h"
-#include "algorithms/edge/codec_side.h"
+#include "algorithms/edge/edge_codec_state.h"
 
 namespace gossamer::simulation {
 

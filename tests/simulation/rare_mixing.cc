@@ -78,8 +78,8 @@ void DrawRareGraph(Scenario& s, Draws d) {
   s.late = LateOf(s, s.late);
 }
 
-// Every round has the same length, below that of an exchange: the turns of two
-// ends might never meet without the rule for them.  Without overlap turns are
+// Every round has the same length, below that of an exchange: payloads of two
+// ends might never meet without PayloadStagger.  Without overlap payloads are
 // so far apart that they may need longer than a seed to meet.
 void DrawClockwork(Scenario& s, Draws d) {
   if (s.centralized() || s.chebyshev || s.optimizer.name == "cold" ||

@@ -369,7 +369,7 @@ absl::Duration Scenario::TimeOfCompute() const {
 }
 
 absl::Duration Scenario::LongestRound() const {
-  // The sums of a ring go around twice, after its leader's word.
+  // The sums of a ring go around twice, after its leader's message.
   const int hops =
       centralized() ? steps_per_round * (2 * peers + 1) : mixing_rounds;
   return 4 * slowness *
@@ -427,7 +427,7 @@ Scenario DrawScenario(uint64_t seed, bool nccl) {
   s.ends_by_stop = may_be_late || f.fleet_stop ||
                    s.deadline.kind != DeadlinePolicy::Kind::kNone;
   s.calm_rounds = !IsTimeVarying(s.schedule.graph) && s.peers > 8 ? 100 : 60;
-  // Turns meet by drawn coins, which may take many rounds.
+  // Payloads meet by drawn coins, which may take many rounds.
   if (s.clockwork) s.calm_rounds = 150;
   return s;
 }

@@ -212,7 +212,7 @@ std::vector<float> SimProcess::Brought() {
   const std::set<PeerId> watched = peer_->neighborhood().Watched();
   peer_->neighborhood().VisitEdges([&](const Edge& edge) {
     if (watched.contains(edge.other()) || !view().RankOf(edge.other())) return;
-    const std::vector<float> sum = edge.side().Save().sum;
+    const std::vector<float> sum = edge.codec_state().Save().sum;
     for (size_t i = 0; i < sum.size(); ++i) brought[i] -= sum[i];
   });
   return brought;
@@ -456,19 +456,19 @@ void SimProcess::ReportEdges() {
   if (!peer_) return;
   peer_->neighborhood().VisitEdges([this](const Edge& edge) {
     const auto& s = edge.state();
-    world_.tell(
-        machine_.id,
-        absl::StrFormat("round %d: edge to peer %d: decided %d.%d heard %d.%d "
-                        "done %d.%d peer_done %d.%d told %d.%d, %d mine, %d "
-                        "theirs, epoch %d peer_epoch %d%s%s%s",
-                        round(), edge.other().value, RoundOf(s.decided),
-                        s.decided % kMaxPhases, RoundOf(s.heard),
-                        s.heard % kMaxPhases, RoundOf(s.done),
-                        s.done % kMaxPhases, RoundOf(s.peer_done),
-                        s.peer_done % kMaxPhases, RoundOf(s.told),
-                        s.told % kMaxPhases, s.mine.size(), s.theirs.size(),
-                        s.epoch, s.peer_epoch, s.connected ? " connected" : "",
-                        s.ready ? " ready" : "", s.owes ? " owes" : ""));
+    world_.tell(machine_.id,
+                absl::StrFormat(
+                    "round %d: edge to peer %d: decided %d.%d heard %d.%d "
+                    "done %d.%d peer_done %d.%d told %d.%d, %d mine, %d "
+                    "theirs, epoch %d peer_epoch %d%s%s%s",
+                    round(), edge.other().value, RoundOf(s.decided),
+                    s.decided % kMaxPhases, RoundOf(s.received),
+                    s.received % kMaxPhases, RoundOf(s.done),
+                    s.done % kMaxPhases, RoundOf(s.peer_done),
+                    s.peer_done % kMaxPhases, RoundOf(s.announced),
+                    s.announced % kMaxPhases, s.mine.size(), s.theirs.size(),
+                    s.epoch, s.peer_epoch, s.connected ? " connected" : "",
+                    s.ready ? " ready" : "", s.ack_due ? " owes" : ""));
   });
 }
 

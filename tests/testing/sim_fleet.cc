@@ -68,7 +68,7 @@ SimFleet::~SimFleet() {
   for (auto& host : hosts_) {
     host->run = {};
     host->peer.reset();
-    host->fabric.reset();
+    host->nccl_sum.reset();
     host->transport.reset();
   }
 }
@@ -108,9 +108,9 @@ std::unique_ptr<SimFleet::Host> SimFleet::MakeSeat(int rank) {
     host->membership = options_.membership(std::move(host->membership));
   }
   host->game = options_.game(rank);
-  if (options_.fabric) {
-    host->fabric = options_.fabric(rank, host->loop.get(),
-                                   host->transport.get(), host->game->queue());
+  if (options_.nccl_sum) {
+    host->nccl_sum = options_.nccl_sum(
+        rank, host->loop.get(), host->transport.get(), host->game->queue());
   }
   LocalStepSpec step = options_.step;
   step.last_round = options_.peer.rounds;
@@ -144,7 +144,7 @@ std::unique_ptr<SimFleet::Host> SimFleet::MakeSeat(int rank) {
        .gradients = *GradientCompressor::Create(options_.gradient_codec,
                                                 host->game->layout(),
                                                 HostKernels(), options_.coders),
-       .fabric = host->fabric.get(),
+       .nccl_sum = host->nccl_sum.get(),
        .voting = options_.voting ? options_.voting(rank) : VotingParts(),
        .metrics = &host->recorder,
        .decisions = options_.decisions ? options_.decisions(rank) : nullptr,

@@ -69,7 +69,7 @@ struct SimFleetOptions {
   std::function<std::unique_ptr<NcclSum>(int rank, EventLoop* loop,
                                          Transport* transport,
                                          const DeviceQueue& queue)>
-      fabric = {};
+      nccl_sum = {};
   // The place of a rank's parameters, as the view says (Member::device).
   std::function<std::string(int rank)> device = {};
   // A peer's knowledge of its fleet, if it differs from the fleet's.
@@ -122,7 +122,7 @@ class SimFleet {
     std::unique_ptr<VirtualCompute> compute, scores;
     std::unique_ptr<ComputeEngine> disk;
     std::unique_ptr<Transport> transport;
-    std::unique_ptr<NcclSum> fabric;
+    std::unique_ptr<NcclSum> nccl_sum;
     std::unique_ptr<Membership> membership;
     std::unique_ptr<Game> game;
     std::unique_ptr<LocalStep> step;

@@ -163,7 +163,7 @@ __global__ void SketchParts(size_t n, const float* x, uint64_t key,
     for (size_t r = first; r < end; ++r) {
       const auto row = static_cast<uint32_t>(r);
       const uint32_t column =
-          (threadIdx.x - SketchTurn(key, row)) % uint32_t{kSketchBuckets};
+          (threadIdx.x - SketchRotation(key, row)) % uint32_t{kSketchBuckets};
       const size_t i = r * kSketchBuckets + column;
       if (i >= n) continue;
       const uint32_t signs = SketchSigns(key, row, column / 32);
@@ -252,16 +252,16 @@ inline void AddOuter(DeviceStream* stream, float a, Read u, Read v,
 }
 
 __global__ void ScaleToUnit(size_t n, const float* change,
-                            const double* squares, const uint32_t* place,
+                            const double* squares, const uint32_t* index,
                             float* unit) {
-  const double scale = UnitScale(*squares, change[*place]);
+  const double scale = UnitScale(*squares, change[*index]);
   for (size_t i = Thread(); i < n; i += Threads()) {
     unit[i] = static_cast<float>(change[i] * scale);
   }
 }
-inline void Unit(DeviceStream* stream, Read change, const double* squares,
-                 const uint32_t* place, Write unit) {
-  Launch(ScaleToUnit, stream, unit.size, unit.size, change.data, squares, place,
+inline void Normalize(DeviceStream* stream, Read change, const double* squares,
+                      const uint32_t* index, Write unit) {
+  Launch(ScaleToUnit, stream, unit.size, unit.size, change.data, squares, index,
          unit.data);
 }
 
@@ -276,9 +276,9 @@ inline void Clip(DeviceStream* stream, double limit, double n, double c,
 }
 
 // `group` lanes, a power of two up to a warp, take a chunk.
-__global__ void LargestOfChunks(uint32_t group, size_t chunk, size_t n,
-                                const float* x, const float* y,
-                                uint32_t* places) {
+__global__ void ArgmaxAbsOfChunks(uint32_t group, size_t chunk, size_t n,
+                                  const float* x, const float* y,
+                                  uint32_t* indices) {
   const size_t chunks = (n + chunk - 1) / chunk;
   const uint32_t lane = Lane() % group;
   const size_t per_warp = kWarp / group;
@@ -288,31 +288,31 @@ __global__ void LargestOfChunks(uint32_t group, size_t chunk, size_t n,
     const size_t end = at + chunk < n ? at + chunk : n;
     // No magnitude is below this, and NaN is never larger.
     float largest = -1;
-    auto place = static_cast<uint32_t>(at);
+    auto index = static_cast<uint32_t>(at);
     for (size_t k = at + lane; k < end; k += group) {
       const float magnitude = fabsf(y == nullptr ? x[k] : x[k] + y[k]);
       if (!(magnitude > largest)) continue;
       largest = magnitude;
-      place = static_cast<uint32_t>(k);
+      index = static_cast<uint32_t>(k);
     }
     for (uint32_t d = group / 2; d > 0; d /= 2) {
       const float other = __shfl_xor_sync(kAllLanes, largest, d);
-      const uint32_t there = __shfl_xor_sync(kAllLanes, place, d);
+      const uint32_t there = __shfl_xor_sync(kAllLanes, index, d);
       // Of equal ones the first.
-      if (other > largest || (other == largest && there < place)) {
+      if (other > largest || (other == largest && there < index)) {
         largest = other;
-        place = there;
+        index = there;
       }
     }
-    if (lane == 0 && at < n) places[at / chunk] = place;
+    if (lane == 0 && at < n) indices[at / chunk] = index;
   }
 }
-inline void Largest(DeviceStream* stream, size_t chunk, Read x, Read y,
-                    DeviceSpan<uint32_t> places) {
+inline void ArgmaxAbs(DeviceStream* stream, size_t chunk, Read x, Read y,
+                      DeviceSpan<uint32_t> indices) {
   uint32_t group = 1;
   while (group < kWarp && group < chunk) group *= 2;
-  Launch(LargestOfChunks, stream, places.size * group, group, chunk, x.size,
-         x.data, y.data, places.data);
+  Launch(ArgmaxAbsOfChunks, stream, indices.size * group, group, chunk, x.size,
+         x.data, y.data, indices.data);
 }
 
 }  // namespace gossamer::cuda

@@ -240,12 +240,12 @@ __device__ inline uint32_t SumOfBlock(uint32_t v, uint32_t* shared) {
   return sum;
 }
 
-// Places of the `kept` largest of a chunk, of equal ones the first, rising:
-// `places` gets them.  Returns the magnitude of the largest.  Bits of floats
+// Indices of the `kept` largest of a chunk, of equal ones the first, rising:
+// `indices` gets them.  Returns the magnitude of the largest.  Bits of floats
 // that are not negative order as they do.
 __device__ inline float ChooseLargest(const EncodeArguments& a, size_t start,
                                       uint32_t n, uint32_t kept,
-                                      uint16_t* places) {
+                                      uint16_t* indices) {
   constexpr uint32_t kRows = kPerThread * kWarps;
   __shared__ uint32_t partial[kWarps], above[kRows], equal[kRows];
   // One more than the bits of a value that is there, so that none is 0.
@@ -280,7 +280,7 @@ __device__ inline float ChooseLargest(const EncodeArguments& a, size_t start,
   for (const uint32_t key : keys) larger += key > low;
   const uint32_t ties = kept - SumOfBlock(larger, partial);
   // Row j·kWarps + w has the 32 values of warp w's lanes with number j: rows,
-  // and lanes in them, are in the order of places.
+  // and lanes in them, are in the order of indices.
   for (uint32_t j = 0; j < kPerThread; ++j) {
     const uint32_t row = j * kWarps + threadIdx.x / kWarp;
     const uint32_t more = __ballot_sync(kAllLanes, keys[j] > low);
@@ -311,7 +311,7 @@ __device__ inline float ChooseLargest(const EncodeArguments& a, size_t start,
     const uint32_t same =
         equal[row] + __popc(__ballot_sync(kAllLanes, keys[j] == low) & before);
     if (keys[j] > low || (keys[j] == low && same < ties)) {
-      places[more + min(same, ties)] =
+      indices[more + min(same, ties)] =
           static_cast<uint16_t>(threadIdx.x + kThreads * j);
     }
   }
@@ -320,7 +320,7 @@ __device__ inline float ChooseLargest(const EncodeArguments& a, size_t start,
 }
 
 __global__ void EncodeChunks(EncodeArguments a, size_t n) {
-  __shared__ uint16_t places[kChunkSize];
+  __shared__ uint16_t indices[kChunkSize];
   for (size_t chunk = blockIdx.x; chunk * kChunkSize < n; chunk += gridDim.x) {
     const size_t start = chunk * kChunkSize;
     const auto size =
@@ -328,11 +328,11 @@ __global__ void EncodeChunks(EncodeArguments a, size_t n) {
     const auto kept = static_cast<uint32_t>(KeptOf(a.coding, size));
     std::byte* const codes = a.codes + CodeBytes(a.coding, start);
     const float scale =
-        BlockScale(ChooseLargest(a, start, size, kept, places), 127);
+        BlockScale(ChooseLargest(a, start, size, kept, indices), 127);
     const float inverse = InverseOf(scale);
     if (threadIdx.x == 0) StoreScale(scale, a.scales + 2 * chunk);
     for (uint32_t i = threadIdx.x; i < kept; i += kThreads) {
-      const size_t at = start + places[i];
+      const size_t at = start + indices[i];
       const int code = NearestCode(Clamped(Innovation(a, at)), inverse, 127);
       if (a.replica != nullptr) {
         a.replica[at] = Follow(a.replica[at], code, scale);
@@ -341,8 +341,8 @@ __global__ void EncodeChunks(EncodeArguments a, size_t n) {
     }
     // Two indices share a byte, so one thread writes both.
     for (uint32_t i = 2 * threadIdx.x; i < kept; i += 2 * kThreads) {
-      PutTopKIndex(places[i], i, codes + kept);
-      if (i + 1 < kept) PutTopKIndex(places[i + 1], i + 1, codes + kept);
+      PutTopKIndex(indices[i], i, codes + kept);
+      if (i + 1 < kept) PutTopKIndex(indices[i + 1], i + 1, codes + kept);
     }
     __syncthreads();
   }

@@ -334,10 +334,10 @@ bool Connector::Send(PeerId id, Channel channel, Frame frame) {
   return true;
 }
 
-bool Connector::Idle(PeerId id) const {
+bool Connector::IsWritable(PeerId id) const {
   const auto it = peers_.find(id);
-  // A peer without a connection counts as idle: a frame for it is dropped at
-  // once and fills no queue.
+  // A peer without a connection counts as writable: a frame for it is dropped
+  // at once and fills no queue.
   return it == peers_.end() || it->second.up.empty() ||
          it->second.up.rbegin()->second.queued() == 0;
 }

@@ -40,7 +40,7 @@ class Connector final : public GrpcStreamOwner,
   void Connect(PeerId peer, const std::string& address);
   void Disconnect(PeerId peer);
   bool Send(PeerId peer, Channel channel, Frame frame);
-  bool Idle(PeerId peer) const;
+  bool IsWritable(PeerId peer) const;
   void Close(PeerId peer, ConnectionId connection, const absl::Status& why);
   TransportCounters counters() const;
 

@@ -89,7 +89,9 @@ class GrpcTransportImpl final : public GrpcTransport {
              const absl::Status& why) override {
     connector_->Close(peer, connection, why);
   }
-  bool Idle(PeerId peer) const override { return connector_->Idle(peer); }
+  bool IsWritable(PeerId peer) const override {
+    return connector_->IsWritable(peer);
+  }
   TransportCounters counters() const override { return connector_->counters(); }
 
  private:

@@ -77,7 +77,7 @@ void NcclSum::Start(uint64_t operation) {
   operation_ = operation;
   previous_ = std::exchange(current_, std::exchange(next_, nullptr));
   agreement_->Start(operation);
-  TellAll(operation, kFabricBegun);
+  TellAll(operation, kNcclBegun);
   begun_ = agreement_->all_started() ? loop_->Now() : absl::InfiniteFuture();
   pending_ = !agreement_->failed();
   TakeQueue();
@@ -103,13 +103,13 @@ void NcclSum::Fail(NcclEvent event, const std::string& why) {
   Report("nccl_broken",
          absl::StrCat("among all peers, while ", std::string(NameOf(before)),
                       ": ", why, "; means travel by gRPC from here on"));
-  TellAll(*agreement_->lacks(), kFabricFailed);
-  Forsake();
+  TellAll(*agreement_->lacks(), kNcclFailed);
+  OnFailure();
 }
 
 // Once no member can have the mean that is under way, the compute engine takes
 // the queue to encode it for the other way.
-void NcclSum::Forsake() {
+void NcclSum::OnFailure() {
   // An abort may end the operation at members that still wait for this one, as
   // if it had summed.  None of them waits any more.
   if (agreement_->all_failed()) comm_->End(why_ended_);
@@ -133,7 +133,7 @@ void NcclSum::TakeQueue() {
                                                    : nullptr;
     if (mean == nullptr || *mean == nullptr) continue;
     auto values = std::make_shared<const std::vector<float>>((*mean)->ToHost());
-    Tell(member(rank), lacks, kFabricSum,
+    Tell(member(rank), lacks, kNcclSum,
          Payload(std::as_bytes(std::span(*values)), values));
   }
 }
@@ -148,13 +148,13 @@ absl::Status NcclSum::OnFrame(PeerId peer, uint64_t operation, uint32_t step,
   }
   const int rank = static_cast<int>(it - members_.begin());
   // No member is further ahead, since each needs all for every operation.
-  if (step != kFabricGroup && operation > operation_ + 1) {
+  if (step != kNcclUniqueId && operation > operation_ + 1) {
     return absl::DataLossError(absl::StrCat("a word of the mean ", operation,
                                             ", where that of ", operation_,
                                             " is under way"));
   }
   switch (step) {
-    case kFabricGroup: {
+    case kNcclUniqueId: {
       NcclUniqueId id;
       if (rank != 0 || body.size() != id.size()) {
         return absl::DataLossError(
@@ -165,18 +165,18 @@ absl::Status NcclSum::OnFrame(PeerId peer, uint64_t operation, uint32_t step,
       TakeId(id);
       break;
     }
-    case kFabricBegun:
+    case kNcclBegun:
       agreement_->OnStarted(rank, operation);
       if (begun_ == absl::InfiniteFuture() && agreement_->all_started()) {
         begun_ = loop_->Now();
       }
       break;
-    case kFabricFailed:
+    case kNcclFailed:
       agreement_->OnFailed(rank, operation);
       GiveTo(rank);
       Fail(NcclEvent::kRemoteAbort,
            absl::StrCat("peer ", peer.value, " has given it up"));
-      Forsake();
+      OnFailure();
       break;
     default: {
       // All members that have the mean send it: the first one is taken, and one
@@ -208,10 +208,10 @@ void NcclSum::OnUp(PeerId peer) {
   if (it == members_.end() || peer == options_.self) return;
   if (rank_ == 0 && id_) {
     const auto id = std::make_shared<const NcclUniqueId>(*id_);
-    Tell(peer, 0, kFabricGroup, Payload(std::span(*id), id));
+    Tell(peer, 0, kNcclUniqueId, Payload(std::span(*id), id));
   }
-  if (current_ != nullptr) Tell(peer, operation_, kFabricBegun);
-  if (agreement_->failed()) Tell(peer, *agreement_->lacks(), kFabricFailed);
+  if (current_ != nullptr) Tell(peer, operation_, kNcclBegun);
+  if (agreement_->failed()) Tell(peer, *agreement_->lacks(), kNcclFailed);
   GiveTo(static_cast<int>(it - members_.begin()));
 }
 

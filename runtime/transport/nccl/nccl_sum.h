@@ -87,7 +87,7 @@ class NcclSum {
   // "NCCL".
   std::string Awaited() const;
 
-  // A frame whose head says OfFabric.  kDataLoss if it is none of this
+  // A frame whose head says OfNccl.  kDataLoss if it is none of this
   // operation's; nothing has changed then.
   absl::Status OnFrame(PeerId peer, uint64_t operation, uint32_t step,
                        const Payload& body);
@@ -109,7 +109,8 @@ class NcclSum {
   void Arm();
   // This member gives NCCL up.
   void Fail(NcclEvent event, const std::string& why);
-  void Forsake();
+  // NCCL has failed here or at another member.
+  void OnFailure();
   void Report(EventKind kind, const std::string& detail) const;
 
   EventLoop* const loop_;

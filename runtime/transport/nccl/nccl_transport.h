@@ -80,7 +80,9 @@ class NcclTransport final : public Transport, private TransportListener {
   bool Send(PeerId peer, Channel channel, Frame frame) override;
   void Close(PeerId peer, ConnectionId connection,
              const absl::Status& why) override;
-  bool Idle(PeerId peer) const override { return carrier_->Idle(peer); }
+  bool IsWritable(PeerId peer) const override {
+    return carrier_->IsWritable(peer);
+  }
   void Flush() override { carrier_->Flush(); }
   TransportCounters counters() const override;
 

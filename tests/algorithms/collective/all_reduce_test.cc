@@ -63,14 +63,14 @@ class Weighted final : public PayloadFormat {
   }
 };
 
-Payload Word(uint8_t value) {
+Payload LeaderMessage(uint8_t value) {
   return Payload::FromVector({static_cast<std::byte>(value)});
 }
 
 // Starts the ranks and delivers messages in an order drawn from `key`; with
 // `repeats`, one message in three comes twice.  The form is of floats unless
 // one is given.  A payload is (rank + 1)². With a leader, every value is the
-// leader's word: its rank and 3.
+// leader's message: its rank and 3.
 void RunInRandomOrder(std::string_view name, std::vector<std::vector<float>>& x,
                       RngKey key, bool repeats, AllReduceForm form = {}) {
   form.floats = x[0].size();
@@ -90,12 +90,12 @@ void RunInRandomOrder(std::string_view name, std::vector<std::vector<float>>& x,
   };
   std::vector<bool> begun(size);
   const auto start = [&](int r) {
-    if (begun[r] && ranks[r].led() && !ranks[r].started()) {
+    if (begun[r] && ranks[r].can_start() && !ranks[r].started()) {
       const auto k = static_cast<float>(r + 1);
-      const auto word = ranks[r].word().bytes();
-      if (!word.empty()) {
+      const auto message = ranks[r].leader_message().bytes();
+      if (!message.empty()) {
         std::ranges::fill(x[r],
-                          static_cast<float>(std::to_integer<int>(word[0])));
+                          static_cast<float>(std::to_integer<int>(message[0])));
       }
       ranks[r].Start(x[r], form.payloads ? Weighted::Of(k, k) : Payload());
     }
@@ -108,7 +108,9 @@ void RunInRandomOrder(std::string_view name, std::vector<std::vector<float>>& x,
       const int r = waiting[i];
       waiting.erase(waiting.begin() + static_cast<ptrdiff_t>(i));
       begun[r] = true;
-      if (r == form.leader) ranks[r].Lead(Word(static_cast<uint8_t>(r + 3)));
+      if (r == form.leader) {
+        ranks[r].SetLeaderMessage(LeaderMessage(static_cast<uint8_t>(r + 3)));
+      }
       start(r);
       continue;
     }
@@ -292,16 +294,17 @@ TEST(PayloadAllReduceTest, NeedsAScheduleThatSendsNoSumsOn) {
 AllReduceForm LedBy(int leader, size_t n) {
   return {.floats = n,
           .leader = leader,
-          .check_lead = [](std::span<const std::byte> word) -> absl::Status {
-            if (word.size() == 1 && word[0] != std::byte{99}) {
+          .check_leader_message =
+              [](std::span<const std::byte> message) -> absl::Status {
+            if (message.size() == 1 && message[0] != std::byte{99}) {
               return absl::OkStatus();
             }
-            return absl::DataLossError("no word");
+            return absl::DataLossError("no message of a leader");
           }};
 }
 
-// A rank's contribution may depend on the leader's word, but not on the order
-// of arrivals.
+// A rank's contribution may depend on the leader's message, but not on the
+// order of arrivals.
 TEST_P(AllReduceTest, AllContributeWhatTheLeaderSays) {
   const auto [name, size] = GetParam();
   for (int leader = 0; leader < size; ++leader) {
@@ -322,22 +325,22 @@ TEST_P(AllReduceTest, AllContributeWhatTheLeaderSays) {
 
 TEST(LedAllReduceTest, OnlyTheLeaderLeads) {
   AllReduce op = Make("mesh", 0, 3, LedBy(1, 6));
-  EXPECT_FALSE(op.led());
+  EXPECT_FALSE(op.can_start());
   EXPECT_EQ(op.awaited(), (AllReduce::Awaited{1, 0}));
   for (const int from : {-1, 0, 2, 3}) {
-    EXPECT_EQ(op.OnMessage(from, 0, Word(4)).code(),
+    EXPECT_EQ(op.OnMessage(from, 0, LeaderMessage(4)).code(),
               absl::StatusCode::kDataLoss);
   }
-  for (Payload bad :
-       {Payload(), Word(99), Payload::FromVector(std::vector<std::byte>(2))}) {
+  for (Payload bad : {Payload(), LeaderMessage(99),
+                      Payload::FromVector(std::vector<std::byte>(2))}) {
     EXPECT_EQ(op.OnMessage(1, 0, bad).code(), absl::StatusCode::kDataLoss);
   }
-  EXPECT_FALSE(op.led());
-  ASSERT_TRUE(op.OnMessage(1, 0, Word(4)).ok());
-  EXPECT_TRUE(op.led());
-  // A second word changes nothing, whichever way it came.
-  EXPECT_TRUE(op.OnMessage(1, 0, Word(5)).ok());
-  EXPECT_EQ(std::to_integer<int>(op.word().bytes()[0]), 4);
+  EXPECT_FALSE(op.can_start());
+  ASSERT_TRUE(op.OnMessage(1, 0, LeaderMessage(4)).ok());
+  EXPECT_TRUE(op.can_start());
+  // A second message changes nothing, whichever way it came.
+  EXPECT_TRUE(op.OnMessage(1, 0, LeaderMessage(5)).ok());
+  EXPECT_EQ(std::to_integer<int>(op.leader_message().bytes()[0]), 4);
   std::vector<float> x(6);
   op.Start(x);
   ASSERT_TRUE(op.awaited().has_value());
@@ -347,7 +350,7 @@ TEST(LedAllReduceTest, OnlyTheLeaderLeads) {
 TEST(LedAllReduceTest, TheLeaderSpeaksToAllBeforeItContributes) {
   AllReduce op = Make("ring", 2, 4, LedBy(2, 8));
   EXPECT_EQ(op.awaited(), std::nullopt);
-  op.Lead(Word(7));
+  op.SetLeaderMessage(LeaderMessage(7));
   std::vector<int> to;
   for (const auto& m : op.TakeOutgoing()) {
     EXPECT_EQ(m.step, 0u);
@@ -355,7 +358,7 @@ TEST(LedAllReduceTest, TheLeaderSpeaksToAllBeforeItContributes) {
   }
   EXPECT_EQ(to, (std::vector<int>{0, 1, 3}));
   EXPECT_EQ(op.SentTo(3).size(), 1u);
-  EXPECT_TRUE(op.led());
+  EXPECT_TRUE(op.can_start());
 }
 
 std::vector<Case> AllCases() {

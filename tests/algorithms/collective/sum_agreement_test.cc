@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kOperations = 6;
 
-// Ranks that sum one operation after the other over a fabric that may fail, and
+// Ranks that sum one operation after the other by an NCCL that may fail, and
 // by another way once no rank has a sum.  Which event comes next is drawn;
 // messages between two ranks stay in order.
 class Ranks {
@@ -33,7 +33,7 @@ class Ranks {
     }
     return false;
   }
-  // How each operation was summed at a rank: by the fabric, or the other way.
+  // How each operation was summed at a rank: by NCCL, or the other way.
   using Ways = std::vector<bool>;
   const Ways& ways(int rank) const {
     return ranks_[static_cast<size_t>(rank)].ways;
@@ -75,8 +75,8 @@ class Ranks {
     r.agreement.Start(r.operation);
     TellAll(r, {kBegun, r.operation});
   }
-  void End(Rank& r, bool by_fabric) {
-    r.ways.push_back(by_fabric);
+  void End(Rank& r, bool by_nccl) {
+    r.ways.push_back(by_nccl);
     ++r.operation;
     if (r.ways.size() < kOperations) Start(r);
   }
@@ -99,8 +99,8 @@ class Ranks {
     const double what = draw.Uniform(1);
     if (what < 0.004) return Fail(r);
     if (what < 0.4) {
-      // The fabric brings its sum to a rank only once all have begun, and not
-      // after one has given the fabric up before.
+      // NCCL brings its sum to a rank only once all have begun, and not
+      // after one has given it up before.
       bool whole = !over && !r.other_way && !r.agreement.failed();
       for (const Rank& other : ranks_) {
         const auto lacks = other.agreement.lacks();

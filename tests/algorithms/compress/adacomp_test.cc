@@ -212,7 +212,7 @@ TEST(AdaCompTest, NothingComesOfNothing) {
   }
 }
 
-// Layers with places of one and of two bytes, a short last bin, and small
+// Layers with indices of one and of two bytes, a short last bin, and small
 // segments.
 Payload GoldenPayload() {
   const ParameterLayout layout({{"c", Player::kGenerator, {16, 8, 3, 3}, {}},

@@ -186,7 +186,7 @@ TEST(HostileBytesTest, ADamagedPayloadIsRefusedOrKeepsValuesFinite) {
   }
 }
 
-// An edge calls Reach before it applies values (CorrectionLimits).
+// An edge calls MaxMagnitude before it applies values (CorrectionLimits).
 TEST(HostileBytesTest, NoDecodedValueExceedsTheReachOfItsPayload) {
   const size_t n = Layout().size();
   const auto codec = Make("innov-int4");
@@ -200,15 +200,16 @@ TEST(HostileBytesTest, NoDecodedValueExceedsTheReachOfItsPayload) {
       for (const float v : Decoded(*codec, message, n)) {
         largest = std::max(largest, std::abs(v));
       }
-      const float reach = codec->Reach(message.encoded(), 2 * largest);
-      EXPECT_LE(largest, reach);
-      EXPECT_TRUE(std::isfinite(reach));
+      const float max_magnitude =
+          codec->MaxMagnitude(message.encoded(), 2 * largest);
+      EXPECT_LE(largest, max_magnitude);
+      EXPECT_TRUE(std::isfinite(max_magnitude));
       // Parts without scales are read, and the result is no more than the
       // limit.
-      EXPECT_LE(largest, codec->Reach(message.encoded(), largest / 2));
+      EXPECT_LE(largest, codec->MaxMagnitude(message.encoded(), largest / 2));
       if (!HasScales(format) && format < WireFormat::kUnit) {
-        EXPECT_EQ(reach, 2 * largest);
-        EXPECT_EQ(codec->Reach(message.encoded(), largest / 2),
+        EXPECT_EQ(max_magnitude, 2 * largest);
+        EXPECT_EQ(codec->MaxMagnitude(message.encoded(), largest / 2),
                   std::numeric_limits<float>::infinity());
       }
     }

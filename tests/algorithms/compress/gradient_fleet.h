@@ -73,13 +73,13 @@ class GradientFleet {
       MustHold(made.ok(), "the method can be made", r);
       ranks_.push_back(*std::move(made));
     }
-    schedule_ = !schedule.empty()   ? schedule
-                : ranks_[0]->sums() ? "mesh"
-                                    : "all-gather";
+    schedule_ = !schedule.empty()       ? schedule
+                : ranks_[0]->summable() ? "mesh"
+                                        : "all-gather";
   }
 
   // Runs one step; a gradient may be empty.  Returns the mean, which must have
-  // the same bits at all ranks.  With `ahead` leaders say their next word
+  // the same bits at all ranks.  With `ahead` leaders send their next message
   // beforehand if they can.
   std::vector<float> Step(const Vectors& gradients, RngKey order = RngKey(1),
                           bool repeats = false, bool ahead = false) {
@@ -91,7 +91,9 @@ class GradientFleet {
     }
     vectors_.assign(size_, {});
     begun_.assign(size_, false);
-    for (auto& [rank, word] : words_) ops_[rank].Lead(word);
+    for (auto& [rank, message] : leader_messages_) {
+      ops_[rank].SetLeaderMessage(message);
+    };
     Run(gradients, order, repeats);
     const std::vector<float> mean = Finish(ahead);
     ops_.clear();
@@ -151,14 +153,17 @@ class GradientFleet {
     ranks_[r]->Begin({step_, r, size_}, gradient);
     begun_[r] = true;
     const AllReduceForm form = ranks_[r]->Form(step_, size_);
-    if (form.leader == r && !ops_[r].led()) ops_[r].Lead(ranks_[r]->Lead());
+    if (form.leader == r && !ops_[r].can_start()) {
+      ops_[r].SetLeaderMessage(ranks_[r]->MakeLeaderMessage());
+    }
     Contribute(r);
   }
 
   void Contribute(int r) {
-    if (begun_[r] && ops_[r].led() && !ops_[r].started()) {
+    if (begun_[r] && ops_[r].can_start() && !ops_[r].started()) {
       vectors_[r].resize(ranks_[r]->Form(step_, size_).floats);
-      Payload own = ranks_[r]->Contribute(ops_[r].word(), vectors_[r]);
+      Payload own =
+          ranks_[r]->Contribute(ops_[r].leader_message(), vectors_[r]);
       ops_[r].Start(vectors_[r], std::move(own));
     }
     Collect(r);
@@ -173,7 +178,7 @@ class GradientFleet {
 
   std::vector<float> Finish(bool ahead) {
     std::vector<float> first;
-    words_.clear();
+    leader_messages_.clear();
     for (int r = 0; r < size_; ++r) {
       MustHold(ops_[r].done(), "all messages end the operation", r);
       const auto mean = ranks_[r]->Finish(vectors_[r]);
@@ -182,8 +187,10 @@ class GradientFleet {
           std::ranges::equal(mean, first, {}, std::bit_cast<uint32_t, float>,
                              std::bit_cast<uint32_t, float>),
           "the mean has the same bits everywhere", r);
-      Payload word = ranks_[r]->LeadAhead({step_, r, size_});
-      if (ahead && !word.empty()) words_.emplace(r, std::move(word));
+      Payload message = ranks_[r]->MakeNextLeaderMessage({step_, r, size_});
+      if (ahead && !message.empty()) {
+        leader_messages_.emplace(r, std::move(message));
+      }
     }
     return first;
   }
@@ -196,7 +203,7 @@ class GradientFleet {
   std::vector<AllReduce> ops_;
   Vectors vectors_;
   std::vector<bool> begun_;
-  std::map<int, Payload> words_;
+  std::map<int, Payload> leader_messages_;
   std::vector<InFlight> net_;
 };
 

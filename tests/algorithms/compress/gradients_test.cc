@@ -71,7 +71,7 @@ TEST_P(GradientMethodTest, StaysFiniteAtBothEndsOfFloats) {
           for (size_t i = 0; i < of_rank.size(); i += mixed ? 3 : 1) {
             of_rank[i] = std::copysign(extreme, of_rank[i]);
           }
-          ASSERT_TRUE(method->Takes(of_rank));
+          ASSERT_TRUE(method->Accepts(of_rank));
         }
         const auto mean = fleet.Step(g);
         ASSERT_TRUE(HostKernels().all_finite(mean)) << extreme << " " << step;
@@ -89,13 +89,13 @@ TEST_P(GradientMethodTest, TakesOnlyWhatSpoilsNoMemory) {
   const auto method = *GradientCompressor::Create(
       GetParam(), layout, HostKernels(), MakeLinearCoder);
   std::vector<float> g(layout.size());
-  EXPECT_TRUE(method->Takes(g));
+  EXPECT_TRUE(method->Accepts(g));
   const float infinity = std::numeric_limits<float>::infinity();
   for (const float bad : {infinity, -infinity, std::nanf(""), 3e38f, -3e38f}) {
     for (const size_t at : {size_t{0}, g.size() / 2, g.size() - 1}) {
       g[at] = bad;
       // A method that sends floats accepts the value, since the mean shows it.
-      EXPECT_EQ(method->Takes(g), GetParam() == GradientCompressor::kExact)
+      EXPECT_EQ(method->Accepts(g), GetParam() == GradientCompressor::kDense)
           << bad << " " << at;
       g[at] = 0;
     }
@@ -112,7 +112,7 @@ TEST_P(ErrorFeedbackTest, LosesNothingOfWhatItIsGiven) {
   const size_t n = layout.size();
   constexpr int kSize = 3, kSteps = 40;
   GradientFleet fleet(GetParam(), layout, kSize);
-  ASSERT_TRUE(fleet.rank(0).remembers());
+  ASSERT_TRUE(fleet.rank(0).has_residual());
   std::vector<double> given(n), arrived(n);
   for (int step = 0; step < kSteps; ++step) {
     const auto g = Gradients(kSize, n, RngKey(8).Fold(step));
@@ -184,7 +184,7 @@ TEST_P(GradientPayloadTest, SurvivesWhatIsNoMessageOfIt) {
   const ParameterLayout layout = SomeLayout();
   auto here = *GradientCompressor::Create(GetParam(), layout);
   auto there = *GradientCompressor::Create(GetParam(), layout);
-  ASSERT_FALSE(here->sums());
+  ASSERT_FALSE(here->summable());
   const AllReduceForm form = here->Form(0, 2);
   const auto g = Gradients(2, layout.size(), RngKey(4));
   there->Begin({0, 1, 2}, g[1]);
@@ -239,22 +239,22 @@ INSTANTIATE_TEST_SUITE_P(
                     kCodesOfAServer, "top-k:rate=65,full=9", "adacomp:full=9",
                     "adacomp:bin=100,flat=1"));
 
-// Methods that begin with whole gradients, paired with the same without that
-// start.
-class WholeStartTest
+// Methods that begin with dense gradients, paired with the same without that
+// warm-up.
+class DenseWarmupTest
     : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 
-TEST_P(WholeStartTest, ItsFirstStepsAreExactMeansAndLeaveNothing) {
+TEST_P(DenseWarmupTest, ItsFirstStepsAreExactMeansAndLeaveNothing) {
   const ParameterLayout layout = SomeLayout();
   constexpr int kSize = 3;
   GradientFleet fleet(GetParam().first, layout, kSize);
-  GradientFleet exact(GradientCompressor::kExact, layout, kSize,
-                      fleet.rank(0).sums() ? "mesh" : "all-gather");
+  GradientFleet exact(GradientCompressor::kDense, layout, kSize,
+                      fleet.rank(0).summable() ? "mesh" : "all-gather");
   for (int step = 0; step < 8; ++step) {
     const AllReduceForm form = fleet.rank(0).Form(fleet.step(), kSize);
-    const bool whole = form.floats == layout.size() && form.leader < 0 &&
+    const bool dense = form.floats == layout.size() && form.leader < 0 &&
                        form.payloads == nullptr;
-    EXPECT_EQ(whole, step < 5) << step;
+    EXPECT_EQ(dense, step < 5) << step;
     const auto g = Gradients(kSize, layout.size(), RngKey(4).Fold(step));
     const auto mean = fleet.Step(g), floats = exact.Step(g);
     EXPECT_EQ(mean == floats, step < 5) << step;
@@ -264,8 +264,8 @@ TEST_P(WholeStartTest, ItsFirstStepsAreExactMeansAndLeaveNothing) {
   }
 }
 
-// After the start the method is as it would be from that step on.
-TEST_P(WholeStartTest, TheMethodBeginsAfterThem) {
+// After the warm-up the method is as it would be from that step on.
+TEST_P(DenseWarmupTest, TheMethodBeginsAfterThem) {
   const ParameterLayout layout = SomeLayout();
   constexpr int kSize = 3;
   GradientFleet fleet(GetParam().first, layout, kSize);
@@ -281,9 +281,9 @@ TEST_P(WholeStartTest, TheMethodBeginsAfterThem) {
   }
 }
 
-// Resumes at every step of the start, at its end and after it, with and without
-// words that leaders have said ahead.
-TEST_P(WholeStartTest, IsResumedBitForBitInItAndAcrossItsEnd) {
+// Resumes at every step of the warm-up, at its end and after it, with and
+// without messages that leaders have made ahead.
+TEST_P(DenseWarmupTest, IsResumedBitForBitInItAndAcrossItsEnd) {
   const ParameterLayout layout = SomeLayout();
   constexpr int kSize = 3;
   for (uint64_t stop = 1; stop < 8; ++stop) {
@@ -306,7 +306,7 @@ TEST_P(WholeStartTest, IsResumedBitForBitInItAndAcrossItsEnd) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Gradients, WholeStartTest,
+    Gradients, DenseWarmupTest,
     testing::Values(
         std::pair("qsgd:full=5", "qsgd"),
         std::pair("top-k:rate=65,full=5", "top-k:rate=65"),

@@ -76,7 +76,7 @@ TEST(LearningPhasesTest, GoOnFromTheirState) {
 }
 
 // Gradients of a network: the values of a chunk are as large as its
-// `Amplitude`, at one place, up or down.  Ranks differ by a little noise.
+// `Amplitude`, at one index, up or down.  Ranks differ by a little noise.
 class Chunks {
  public:
   static constexpr int kChunk = 20, kValues = 640;
@@ -190,7 +190,7 @@ TEST(LearnedGradientsTest, FallsBackWhenTheCoderIsStaleAndRecovers) {
   EXPECT_LT(train_until(900, Second).first, 4 * before);
 }
 
-// Bytes for 160,000 values, the mean over a turn of all leaders.
+// Bytes for 160,000 values, the mean over a cycle of all leaders.
 TEST(LearnedGradientsTest, CodesAreAsLongAsTheyAreSaidToBe) {
   const ParameterLayout layout({{"w", Player::kGenerator, {400, 400}, {}}});
   const double k = 160000.0 / 100;
@@ -211,14 +211,14 @@ TEST(LearnedGradientsTest, CodesAreAsLongAsTheyAreSaidToBe) {
       return (sent() - before) / size;
     };
     const double share = (size - 1.0) / size;
-    // A word has a place and a sign for each value, a scale, and 4 floats for
-    // 16 values.
-    const double word = share * (k * 7 / 8 + k / 8 + 4 + 32);
+    // A leader message has an index and a sign for each value, a scale, and 4
+    // floats for 16 values.
+    const double message = share * (k * 7 / 8 + k / 8 + 4 + 32);
     EXPECT_NEAR(per_step(soon),
-                word + share * 8 * (k / 4 + 2) + 2 * (size - 1) * 32, 8);
-    // With a server the code is in the word, with 16 novel values.
+                message + share * 8 * (k / 4 + 2) + 2 * (size - 1) * 32, 8);
+    // With a server the code is in the message, with 16 novel values.
     EXPECT_NEAR(per_step(soon + ",server=1"),
-                word + share * k + (size - 1) * (14 + 4 * (3 + 16) + 32), 8);
+                message + share * k + (size - 1) * (14 + 4 * (3 + 16) + 32), 8);
   }
 }
 
@@ -525,7 +525,8 @@ TEST(LearnedGradientsTest, RefusesWhatCannotBe) {
 
 class LedMessageTest : public testing::TestWithParam<const char*> {};
 
-// Changed words and payloads of codes are refused, or have finite consequences.
+// Changed leader messages and payloads of codes are refused, or have finite
+// consequences.
 TEST_P(LedMessageTest, SurvivesWhatIsNoMessageOfIt) {
   GradientFleet fleet(GetParam(), Chunks::Layout(), 2);
   while (fleet.step() < 6) {
@@ -537,22 +538,24 @@ TEST_P(LedMessageTest, SurvivesWhatIsNoMessageOfIt) {
   ASSERT_EQ(form.leader, 0);
   fleet.rank(0).Begin({6, 0, 2}, g[0]);
   fleet.rank(1).Begin({6, 1, 2}, g[1]);
-  const Payload word = fleet.rank(0).Lead();
-  ASSERT_TRUE(form.check_lead(word.bytes()).ok());
-  EXPECT_FALSE(form.check_lead({}).ok());
-  EXPECT_FALSE(form.check_lead(word.bytes().first(word.size() - 1)).ok());
+  const Payload message = fleet.rank(0).MakeLeaderMessage();
+  ASSERT_TRUE(form.check_leader_message(message.bytes()).ok());
+  EXPECT_FALSE(form.check_leader_message({}).ok());
+  EXPECT_FALSE(
+      form.check_leader_message(message.bytes().first(message.size() - 1))
+          .ok());
   const RngKey key(9);
   int refused = 0, taken = 0;
   std::vector<float> vector(form.floats);
   for (uint64_t i = 0; i < 2000; ++i) {
-    std::vector<std::byte> bad(word.bytes().begin(), word.bytes().end());
+    std::vector<std::byte> bad(message.bytes().begin(), message.bytes().end());
     for (uint64_t k = 0; k <= i % 3; ++k) {
       // Half of the changes are behind the choice.
       const size_t at = key.Fold(k).Below(bad.size(), i);
       bad[i % 2 == 0 ? at : bad.size() - 1 - at / 4] =
           static_cast<std::byte>(key.Fold(k).Fold("byte").Below(256, i));
     }
-    if (!form.check_lead(bad).ok()) {
+    if (!form.check_leader_message(bad).ok()) {
       ++refused;
       continue;
     }

@@ -96,7 +96,7 @@ TEST(ScaleComTest, IsAlgorithmOneOfThePaper) {
 }
 
 // A sent value keeps (1 − β)m, any other m + βg, to the bit.
-TEST(ScaleComTest, ResidualOfASentPlaceIsThatOfThePaper) {
+TEST(ScaleComTest, ResidualOfASentIndexIsThatOfThePaper) {
   const ParameterLayout layout = OneSegment(2, 600);
   for (const float beta : {1.0f, 0.1f}) {
     GradientFleet fleet("scalecom:rate=100,beta=" + std::to_string(beta),
@@ -121,7 +121,7 @@ TEST(ScaleComTest, ResidualOfASentPlaceIsThatOfThePaper) {
 }
 
 // The mean of the compressed vectors is the compressed mean, since all ranks
-// use one set of places.  With a set for each rank it is not.
+// use one set of indices.  With a set for each rank it is not.
 TEST(ScaleComTest, CommutesWithAveragingAndTopKDoesNot) {
   const ParameterLayout layout = OneSegment(10, 200);
   const size_t n = layout.size();
@@ -153,10 +153,10 @@ TEST(ScaleComTest, CommutesWithAveragingAndTopKDoesNot) {
   }
 }
 
-// The bytes that the state machines really send in a step; the leader's words
-// are shared by all, as each rank leads in turn.  With one set of places they
-// do not depend on the number of ranks, with a set for each rank they are
-// proportional to it.
+// The bytes that the state machines really send in a step; the leader's
+// messages are shared by all, as each rank leads in turn.  With one set of
+// indices they do not depend on the number of ranks, with a set for each rank
+// they are proportional to it.
 TEST(ScaleComTest, VolumeDoesNotGrowWithTheRanksWhileThatOfTopKDoes) {
   const ParameterLayout layout = OneSegment(400, 400);
   const auto per_step = [&](const char* method, const char* schedule,
@@ -171,9 +171,9 @@ TEST(ScaleComTest, VolumeDoesNotGrowWithTheRanksWhileThatOfTopKDoes) {
     return static_cast<double>(all) / size;
   };
   const double k = 160000.0 / 100;
-  // A word has 7 bits for each of k places, once in M steps to M − 1 ranks;
-  // payloads have 2k(M − 1)/M floats.  The growth is of the heads, of more and
-  // shorter messages.
+  // A leader message has 7 bits for each of k indices, once in M steps to M − 1
+  // ranks; payloads have 2k(M − 1)/M floats.  The growth is of the heads, of
+  // more and shorter messages.
   std::map<int, double> led, own;
   for (const int size : {4, 8, 16, 32, 64}) {
     const double share = (size - 1.0) / size;
@@ -204,7 +204,7 @@ TEST(ScaleComTest, RatesAreThoseAskedFor) {
     const size_t k = (layout.size() + rate - 1) / rate;
     EXPECT_EQ(Nonzero(mean), k);
     EXPECT_NEAR(dense / (4.0 * static_cast<double>(k)), rate, 0.02 * rate);
-    // The places cost the leader fewer than 32 bits each.
+    // The indices cost the leader fewer than 32 bits each.
     EXPECT_LT(static_cast<double>(fleet.bytes_sent(0)),
               dense / rate * (1 + 9.0 / 32) + 200);
   }
@@ -232,17 +232,17 @@ TEST(ScaleComTest, SmallSegmentsTravelWhole) {
 }
 
 TEST(ChunkChoiceTest, RefusesWhatNoRankCanHaveChosen) {
-  // 1,300 values in chunks of 100 are 13 places of 7 bits; five bits of the
-  // last byte belong to no place.
+  // 1,300 values in chunks of 100 are 13 indices of 7 bits; five bits of the
+  // last byte belong to no index.
   const ChunkChoice choice(OneSegment(13, 100), 100, false);
   ASSERT_EQ(choice.bytes(), 12u);
-  std::vector<uint32_t> places(13), again(13);
-  for (uint32_t i = 0; i < 13; ++i) places[i] = 100 * i + 99;
+  std::vector<uint32_t> indices(13), again(13);
+  for (uint32_t i = 0; i < 13; ++i) indices[i] = 100 * i + 99;
   std::vector<std::byte> packed(choice.bytes());
-  choice.Pack(places, packed);
+  choice.Pack(indices, packed);
   ASSERT_TRUE(choice.Check(packed).ok());
   choice.Unpack(packed, again);
-  EXPECT_EQ(again, places);
+  EXPECT_EQ(again, indices);
   const auto refused = [&](std::vector<std::byte> bytes) {
     return choice.Check(bytes).code() == absl::StatusCode::kDataLoss;
   };
@@ -254,7 +254,7 @@ TEST(ChunkChoiceTest, RefusesWhatNoRankCanHaveChosen) {
   }
   for (size_t i = 0; i < 13; ++i) {
     for (const uint32_t beyond : {100u, 127u}) {
-      std::vector<uint32_t> bad = places;
+      std::vector<uint32_t> bad = indices;
       bad[i] = 100 * static_cast<uint32_t>(i) + beyond;
       std::vector<std::byte> bytes(choice.bytes());
       choice.Pack(bad, bytes);
@@ -266,15 +266,15 @@ TEST(ChunkChoiceTest, RefusesWhatNoRankCanHaveChosen) {
   EXPECT_TRUE(refused(padded));
 }
 
-// The last chunk of a segment is shorter, and a place may not be beyond it.
+// The last chunk of a segment is shorter, and an index may not be beyond it.
 TEST(ChunkChoiceTest, KnowsWhereASegmentEnds) {
   const ChunkChoice choice(OneSegment(2, 525), 100, false);
-  std::vector<uint32_t> places(11, 0);
-  for (uint32_t i = 0; i < 11; ++i) places[i] = 100 * i;
+  std::vector<uint32_t> indices(11, 0);
+  for (uint32_t i = 0; i < 11; ++i) indices[i] = 100 * i;
   for (const uint32_t last : {1000u, 1049u, 1050u, 1099u}) {
-    places[10] = last;
+    indices[10] = last;
     std::vector<std::byte> packed(choice.bytes());
-    choice.Pack(places, packed);
+    choice.Pack(indices, packed);
     EXPECT_EQ(choice.Check(packed).ok(), last < 1050) << last;
   }
 }

@@ -162,7 +162,7 @@ void Fleet::SendAll(FleetPeer& p) {
 uint64_t Fleet::NextRound(const FleetPeer& p) const {
   std::vector<uint64_t> known;
   for (const auto& [other, pe] : p.edges) {
-    known.push_back(RoundOf(pe.edge->heard()));
+    known.push_back(RoundOf(pe.edge->received()));
   }
   std::ranges::sort(known);
   const size_t which = o_.permuted ? known.size() - 2 : known.size() / 2;
@@ -182,7 +182,7 @@ void Fleet::BeginRound(int i) {
   const std::vector<int> row = Row(i, p.round);
   for (auto& [other, pe] : p.edges) {
     if (std::ranges::count(row, other) == 0) {
-      pe.edge->Pass(id + 1);
+      pe.edge->SkipTo(id + 1);
       continue;
     }
     pe.edge->Emit(id, Coefficient(), true);
@@ -243,7 +243,7 @@ void Fleet::Finish(FleetPeer& p) {
   const ExchangeId end = MakeExchangeId(last_round_);
   for (auto& [other, pe] : p.edges) {
     if (pe.edge->decided() >= end) continue;
-    pe.edge->Pass(end);
+    pe.edge->SkipTo(end);
     pe.edge->Announce();
   }
   Complete(p, end);

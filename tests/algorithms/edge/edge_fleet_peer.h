@@ -26,7 +26,7 @@ struct PeerEdge {
 
   bool MissingBelow(ExchangeId limit) const {
     return std::ranges::any_of(wanted, [&](ExchangeId id) {
-      return id < limit && id >= edge->heard();
+      return id < limit && id >= edge->received();
     });
   }
 };

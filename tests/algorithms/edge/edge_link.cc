@@ -189,9 +189,9 @@ void EdgeLink::Deliver(Connection& c, int sender, int64_t now) {
 
 void EdgeLink::CheckDifferences() {
   const Edge &a = *ends_[0], &b = *ends_[1];
-  if (!a.side().codec().needs_replica() || a.done() != b.done()) return;
-  const std::vector<float> here = a.side().Save().difference;
-  const std::vector<float> there = b.side().Save().difference;
+  if (!a.codec_state().codec().needs_replica() || a.done() != b.done()) return;
+  const std::vector<float> here = a.codec_state().Save().difference;
+  const std::vector<float> there = b.codec_state().Save().difference;
   const size_t n = std::max(here.size(), there.size());
   const auto opposite = [](float u, float v) { return u == -v; };
   if (!std::ranges::equal(OrZeros(here, n), OrZeros(there, n), opposite)) {
@@ -210,7 +210,7 @@ void EdgeLink::CheckSettled(ExchangeId end) {
     if (!edge->settled() || edge->done() != end) {
       Fail(absl::StrCat("not complete: done ", edge->done(), " of ", end,
                         ", decided ", edge->decided(), ", heard ",
-                        edge->heard(), ", ready ", edge->state().ready));
+                        edge->received(), ", ready ", edge->state().ready));
     }
   }
   CheckDifferences();

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "algorithms/base/rng.h"
-#include "algorithms/edge/codec_side.h"
+#include "algorithms/edge/edge_codec_state.h"
 #include "algorithms/kernels/cuda/kernels.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -50,7 +50,7 @@ struct Case {
 // All that one end has after some exchanges.
 struct Outcome {
   std::vector<float> x, lost;
-  CodecSide::Saved saved;
+  EdgeCodecState::Saved saved;
   int corrections = 0;
   Clipping clipping;
   std::vector<std::vector<std::byte>> payloads;
@@ -62,11 +62,11 @@ std::vector<Outcome> Exchanges(const DeviceQueue& queue, const Case& of) {
   const auto codec = Codec::Create(of.codec, PairLayout(), queue).value();
   std::vector<DeviceVector<float>> x;
   std::vector<std::unique_ptr<LossObserver>> observers;
-  std::vector<CodecSide> sides;
+  std::vector<EdgeCodecState> ends;
   std::vector<Outcome> outcomes(2);
-  const auto side = [&](size_t e) {
-    CodecSide made(codec, x[e].span(), std::make_shared<SnapshotCache>(),
-                   /*edge_hash=*/3, /*upper=*/e == 1);
+  const auto make_end = [&](size_t e) {
+    EdgeCodecState made(codec, x[e].span(), std::make_shared<SnapshotCache>(),
+                        /*edge_hash=*/3, /*upper=*/e == 1);
     made.set_coefficient(0.25f * codec->gamma());
     made.set_limits(of.limits);
     made.set_summed({7, PairLayout().size() - 20});
@@ -76,33 +76,33 @@ std::vector<Outcome> Exchanges(const DeviceQueue& queue, const Case& of) {
   for (size_t e : {0, 1}) {
     x.push_back(DeviceVector<float>::Of(queue, Start(static_cast<int>(e))));
     observers.push_back(std::make_unique<LossObserver>(queue));
-    sides.push_back(side(e));
+    ends.push_back(make_end(e));
   }
   for (uint64_t round = 65530; round < 65542; ++round) {
     const ExchangeId id = MakeExchangeId(round);
-    const EdgeMessage a = sides[0].OnEmit(id), b = sides[1].OnEmit(id);
+    const EdgeMessage a = ends[0].OnEmit(id), b = ends[1].OnEmit(id);
     EXPECT_TRUE(queue.Wait().ok());
     for (const EdgeMessage* m : {&a, &b}) {
-      EXPECT_TRUE(sides[0].Validate(m->encoded(id)).ok());
+      EXPECT_TRUE(ends[0].Validate(m->encoded(id)).ok());
       const auto bytes = m->bytes.bytes();
       outcomes[m == &b ? 1 : 0].payloads.emplace_back(bytes.begin(),
                                                       bytes.end());
     }
     const bool skip = round == 65533;
-    sides[0].OnComplete(id, &a, skip ? nullptr : &b);
-    sides[1].OnComplete(id, skip ? nullptr : &b, &a);
+    ends[0].OnComplete(id, &a, skip ? nullptr : &b);
+    ends[1].OnComplete(id, skip ? nullptr : &b, &a);
     if (round != 65535) continue;
-    const CodecSide::Saved saved = sides[0].Save();
-    CodecSide again = side(0);
+    const EdgeCodecState::Saved saved = ends[0].Save();
+    EdgeCodecState again = make_end(0);
     EXPECT_TRUE(again.Restore(saved));
-    sides[0] = std::move(again);
+    ends[0] = std::move(again);
   }
   for (size_t e : {0, 1}) {
     Outcome& outcome = outcomes[e];
-    outcome.saved = sides[e].Save();
-    sides[e].TakeLongest();
-    outcome.clipping = sides[e].clipping();
-    sides[e].OnEnd();
+    outcome.saved = ends[e].Save();
+    ends[e].TakeLongest();
+    outcome.clipping = ends[e].clipping();
+    ends[e].OnEnd();
     outcome.lost = observers[e]->lost;
     outcome.corrections = observers[e]->corrections;
     outcome.x = x[e].ToHost();
@@ -149,15 +149,15 @@ TEST_P(EdgeOnDeviceTest, OnlyPayloadsCross) {
   const std::shared_ptr<const Codec> codec =
       Codec::Create(GetParam(), PairLayout(), queue).value();
   auto x = DeviceVector<float>::Of(queue, Start(0));
-  CodecSide side(codec, x.span(), std::make_shared<SnapshotCache>(), 0);
-  side.set_coefficient(0.1f);
+  EdgeCodecState end(codec, x.span(), std::make_shared<SnapshotCache>(), 0);
+  end.set_coefficient(0.1f);
   for (uint64_t round = 1; round < 6; ++round) {
     device.ResetCounts();
     const ExchangeId id = MakeExchangeId(round);
-    const EdgeMessage message = side.OnEmit(id);
+    const EdgeMessage message = end.OnEmit(id);
     const size_t size = message.bytes.size();
     EXPECT_THAT(device.counts().to_host, testing::ElementsAre(size));
-    side.OnComplete(id, &message, &message);
+    end.OnComplete(id, &message, &message);
     EXPECT_THAT(device.counts().to_host, testing::ElementsAre(size));
     // Payloads, and what two ends of a power iteration have made of them.
     EXPECT_THAT(device.counts().to_device, Each(Le(size)));

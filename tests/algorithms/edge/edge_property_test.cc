@@ -355,7 +355,7 @@ class LyingTransport {
         std::max(pair_.edge[0]->decided(), pair_.edge[1]->decided());
     for (int i = 0; i < 40; ++i) {
       for (auto& edge : pair_.edge) {
-        edge->Pass(end);
+        edge->SkipTo(end);
         edge->Announce();
         edge->Complete(end);
       }

@@ -59,7 +59,7 @@ Cut RunToCut(EdgePair& pair, int window) {
   Cut cut;
   cut.x = pair.x;
   for (auto& edge : pair.edge) {
-    edge->Pass(kCut);
+    edge->SkipTo(kCut);
     edge->BeginRecord(kCut);
     edge->Announce();
   }
@@ -103,8 +103,8 @@ TEST_P(RecordTest, ResumesToTheBitWithExchangesPending) {
     Round(again, round, window);
     ASSERT_EQ(pair.x, again.x) << round;
   }
-  EXPECT_EQ(pair.edge[0]->side().Save().difference,
-            again.edge[0]->side().Save().difference);
+  EXPECT_EQ(pair.edge[0]->codec_state().Save().difference,
+            again.edge[0]->codec_state().Save().difference);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -130,7 +130,9 @@ TEST(EdgeRecordTest, ARecordPairsOnlyWithOneOfTheSameCut) {
     EXPECT_TRUE(edge->settled());
     EXPECT_EQ(edge->state().basis,
               edge == pair.edge[0] ? pair.edge[0]->state().basis : 0u);
-    for (const float v : edge->side().Save().difference) ASSERT_EQ(v, 0.0f);
+    for (const float v : edge->codec_state().Save().difference) {
+      ASSERT_EQ(v, 0.0f);
+    }
   }
 }
 
@@ -152,12 +154,12 @@ TEST(EdgeRecordTest, AnUnsealedRecordIsGivenUp) {
   pair.Connect(1);
   for (uint64_t round = 1; round < 5; ++round) Round(pair, round, 1);
   Edge& edge = *pair.edge[0];
-  edge.Pass(MakeExchangeId(5));
+  edge.SkipTo(MakeExchangeId(5));
   edge.BeginRecord(MakeExchangeId(5));
   EXPECT_FALSE(edge.Sealed(MakeExchangeId(5)));
   EXPECT_FALSE(edge.TakeRecord(MakeExchangeId(5)).has_value());
   // A later frame does not seal a record that was given up either.
-  pair.edge[1]->Pass(MakeExchangeId(5));
+  pair.edge[1]->SkipTo(MakeExchangeId(5));
   pair.edge[1]->Announce();
   pair.Pump();
   EXPECT_FALSE(edge.Sealed(MakeExchangeId(5)));
@@ -170,14 +172,14 @@ TEST(EdgeRecordTest, ARecordWaitsForWhatIsUnderway) {
   for (uint64_t round = 1; round < 5; ++round) Round(pair, round, 1);
   Edge &a = *pair.edge[0], &b = *pair.edge[1];
   a.Emit(MakeExchangeId(5), kC, true);
-  a.Pass(MakeExchangeId(6));
+  a.SkipTo(MakeExchangeId(6));
   a.BeginRecord(MakeExchangeId(6));
   EXPECT_FALSE(a.Sealed(MakeExchangeId(6)));
   b.Emit(MakeExchangeId(5), kC, true);
   pair.Pump();
   EXPECT_FALSE(a.Sealed(MakeExchangeId(6)))
-      << "the other end may pay for more below the cut";
-  b.Pass(MakeExchangeId(6));
+      << "the other end may send more payloads below the cut";
+  b.SkipTo(MakeExchangeId(6));
   b.Announce();
   pair.Pump();
   ASSERT_TRUE(a.Sealed(MakeExchangeId(6)));
@@ -198,13 +200,13 @@ TEST(EdgeRecordTest, RecordsOfSeveralCutsAreTakenSideBySide) {
   std::vector<ExchangeId> cuts;
   for (uint64_t round = kCutRound; round < kCutRound + 3; ++round) {
     cuts.push_back(MakeExchangeId(round));
-    a.Pass(cuts.back());
+    a.SkipTo(cuts.back());
     a.BeginRecord(cuts.back());
     a.Emit(cuts.back(), kC, true);
   }
   for (const ExchangeId cut : cuts) EXPECT_FALSE(a.Sealed(cut));
   for (const ExchangeId cut : cuts) {
-    b.Pass(cut);
+    b.SkipTo(cut);
     b.Announce();
     pair.Pump();
     EXPECT_TRUE(a.Sealed(cut));
@@ -226,23 +228,23 @@ TEST(EdgeRecordTest, ARecordTakesTheMemoryThatItIsGiven) {
   for (uint64_t round = 1; round < 5; ++round) Round(pair, round, 1);
   Edge& edge = *pair.edge[0];
   SavedEdge spare;
-  spare.side = edge.side().Room();
-  const float* const memory[] = {spare.side.replica.data(),
-                                 spare.side.difference.data()};
+  spare.codec_state = edge.codec_state().Room();
+  const float* const memory[] = {spare.codec_state.replica.data(),
+                                 spare.codec_state.difference.data()};
   for (uint64_t round = 5; round < 8; ++round) {
     const ExchangeId cut = MakeExchangeId(round);
-    for (auto& end : pair.edge) end->Pass(cut);
+    for (auto& end : pair.edge) end->SkipTo(cut);
     edge.BeginRecord(cut, std::move(spare));
-    const CodecSide::Saved now = edge.side().Save();
+    const EdgeCodecState::Saved now = edge.codec_state().Save();
     pair.edge[1]->Announce();
     pair.Pump();
     Round(pair, round, 1);
     spare = edge.TakeRecord(cut).value();
-    EXPECT_EQ(spare.side.replica.data(), memory[0]) << round;
-    EXPECT_EQ(spare.side.difference.data(), memory[1]) << round;
-    EXPECT_EQ(spare.side.replica, now.replica);
-    EXPECT_EQ(spare.side.difference, now.difference);
-    EXPECT_EQ(spare.side.progress, now.progress);
+    EXPECT_EQ(spare.codec_state.replica.data(), memory[0]) << round;
+    EXPECT_EQ(spare.codec_state.difference.data(), memory[1]) << round;
+    EXPECT_EQ(spare.codec_state.replica, now.replica);
+    EXPECT_EQ(spare.codec_state.difference, now.difference);
+    EXPECT_EQ(spare.codec_state.progress, now.progress);
   }
 }
 
@@ -252,7 +254,7 @@ TEST(EdgeRecordTest, ARecordThatOverflowsIsVoid) {
   pair.Connect(1);
   Edge& edge = *pair.edge[1];
   const ExchangeId cut = MakeExchangeId(1000);
-  edge.Pass(cut);
+  edge.SkipTo(cut);
   edge.BeginRecord(cut);
   pair.edge[0]->Emit(MakeExchangeId(1), kC, true);
   const Edge::OutFrame frame = pair.edge[0]->TakeFrames().at(0);
@@ -267,7 +269,7 @@ TEST(EdgeRecordTest, ARecordThatOverflowsIsVoid) {
   h.payload_bytes = 0;
   h.to = cut;
   ASSERT_TRUE(edge.OnFrame(1, EncodeHeader(h), {}).ok());
-  EXPECT_EQ(edge.heard(), cut);
+  EXPECT_EQ(edge.received(), cut);
   EXPECT_FALSE(edge.Sealed(cut));
   EXPECT_FALSE(edge.TakeRecord(cut).has_value());
 }
@@ -290,7 +292,7 @@ TEST(EdgeRecordTest, ARecordThatOverflowsAtItsBeginningIsVoid) {
     h.to += 1;
   }
   const ExchangeId next = MakeExchangeId(kCutRound + 1);
-  edge.Pass(next);
+  edge.SkipTo(next);
   edge.BeginRecord(next);
   EXPECT_FALSE(edge.Sealed(next));
   EXPECT_FALSE(edge.TakeRecord(next).has_value());
@@ -303,7 +305,7 @@ TEST(EdgeRecordTest, ARecordOfAnEndedIncarnationIsUnsealable) {
   pair.Connect(1);
   for (uint64_t round = 1; round < 5; ++round) Round(pair, round, 1);
   Edge& edge = *pair.edge[0];
-  edge.Pass(MakeExchangeId(6));
+  edge.SkipTo(MakeExchangeId(6));
   edge.BeginRecord(MakeExchangeId(6));
   EXPECT_FALSE(edge.Unsealable(MakeExchangeId(6)));
   pair.Disconnect();
@@ -316,10 +318,10 @@ TEST(EdgeRecordTest, ARecordOfAnEndedIncarnationIsUnsealable) {
                              std::make_shared<SnapshotCache>());
   pair.Connect(2);
   EXPECT_TRUE(edge.Unsealable(MakeExchangeId(6)));
-  pair.edge[1]->Pass(MakeExchangeId(6));
+  pair.edge[1]->SkipTo(MakeExchangeId(6));
   pair.edge[1]->Announce();
   pair.Pump();
-  EXPECT_EQ(edge.heard(), MakeExchangeId(6));
+  EXPECT_EQ(edge.received(), MakeExchangeId(6));
   EXPECT_FALSE(edge.Sealed(MakeExchangeId(6)));
   EXPECT_FALSE(edge.TakeRecord(MakeExchangeId(6)).has_value());
   EXPECT_TRUE(edge.Unsealable(MakeExchangeId(6))) << "there is none any more";

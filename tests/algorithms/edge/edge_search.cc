@@ -49,7 +49,7 @@ struct Ghost {
     const int at = g_search->bounds.resync_at;
     return at != 0 && id >= at;
   }
-  void OnZero() {
+  void OnReset() {
     replica = mine = theirs = applied = 0;
     emit_interval = complete_interval = 0;
   }
@@ -105,7 +105,7 @@ struct World {
   uint8_t lives[2] = {0, 0};
   bool recording[2] = {false, false}, sealed[2] = {false, false};
   End::Record record[2];
-  Ghost recorded_side[2];
+  Ghost recorded_state[2];
 };
 
 // Hashes the fields of a state to 64 bits.
@@ -156,15 +156,15 @@ uint64_t HashOf(const World& w) {
   Hasher h;
   for (int i = 0; i < 2; ++i) {
     const End::State& s = w.end[i].state();
-    for (Num v : {s.epoch, s.peer_epoch, s.basis, s.decided, s.heard, s.done,
-                  s.peer_done, s.last, s.told}) {
+    for (Num v : {s.epoch, s.peer_epoch, s.basis, s.decided, s.received, s.done,
+                  s.peer_done, s.last, s.announced}) {
       h.Add(v);
     }
-    h.Add(static_cast<uint8_t>(s.connected | s.ready << 1 | s.owes << 2 |
+    h.Add(static_cast<uint8_t>(s.connected | s.ready << 1 | s.ack_due << 2 |
                                w.recording[i] << 3 | w.sealed[i] << 4));
     h.AddQueue(s.mine);
     h.AddQueue(s.theirs);
-    h.Add(w.end[i].side());
+    h.Add(w.end[i].codec_state());
     h.Add(static_cast<uint8_t>(w.current[i]));
     h.Add(w.lives[i]);
     if (w.recording[i]) {
@@ -172,7 +172,7 @@ uint64_t HashOf(const World& w) {
       for (Num v : {r.epoch, r.peer_epoch, r.done}) h.Add(v);
       h.AddQueue(r.mine);
       h.AddQueue(r.theirs);
-      h.Add(w.recorded_side[i]);
+      h.Add(w.recorded_state[i]);
     }
   }
   h.Add(w.connections);
@@ -253,7 +253,7 @@ void Purge(World& w) {
         }
         return f.peer_epoch < s.epoch ||
                (f.epoch == s.peer_epoch && f.peer_epoch == s.epoch &&
-                f.to <= s.heard && f.ack <= s.peer_done);
+                f.to <= s.received && f.ack <= s.peer_done);
       };
       WireFrame* end = q.queue[d] + q.size[d];
       q.size[d] = std::remove_if(q.queue[d], end, dead) - q.queue[d];
@@ -263,7 +263,7 @@ void Purge(World& w) {
 
 void CheckAndCompact(World& w) {
   const End::State &a = w.end[0].state(), &b = w.end[1].state();
-  const Ghost &ga = w.end[0].side(), &gb = w.end[1].side();
+  const Ghost &ga = w.end[0].codec_state(), &gb = w.end[1].codec_state();
   if (a.peer_epoch == b.epoch && b.peer_epoch == a.epoch && a.peer_epoch != 0 &&
       b.peer_epoch != 0 && a.done == b.done &&
       (ga.mine != gb.theirs || ga.theirs != gb.mine ||
@@ -320,11 +320,11 @@ void ProtocolMoves(const World& w, std::vector<Move>& out) {
   for (int8_t i = 0; i < 2; ++i) {
     const End::State& s = w.end[i].state();
     if (s.decided <= b.exchanges) {
-      const bool pay = w.end[i].MayPay(s.decided);
-      out.push_back({MoveKind::kEmit, i, pay, 0});
-      if (pay && w.forced_skips) out.push_back({MoveKind::kEmit, i, 0, 1});
+      const bool payload = w.end[i].MaySendPayload(s.decided);
+      out.push_back({MoveKind::kEmit, i, payload, 0});
+      if (payload && w.forced_skips) out.push_back({MoveKind::kEmit, i, 0, 1});
     }
-    if (s.done < s.decided && s.done < s.heard) {
+    if (s.done < s.decided && s.done < s.received) {
       out.push_back({MoveKind::kComplete, i, 0, 0});
     }
     if (newest > w.current[i]) {
@@ -422,10 +422,10 @@ void Restart(World& w, int i, int kind, int keep, bool late) {
                                          : (5 + 2 * n) * kLevel + n);
   const Num lower = i == 0 ? r.epoch : r.peer_epoch;
   const Num upper = i == 0 ? r.peer_epoch : r.epoch;
-  Ghost side = w.recorded_side[i];
-  side.life = side.applied;
+  Ghost state = w.recorded_state[i];
+  state.life = state.applied;
   w.end[i] =
-      End(side, epoch, r, static_cast<Num>(1 + (lower * 31 + upper) % 251));
+      End(state, epoch, r, static_cast<Num>(1 + (lower * 31 + upper) % 251));
 }
 
 void Lie(World& w, int c, int d, int how) {
@@ -445,16 +445,16 @@ void Lie(World& w, int c, int d, int how) {
   }
 }
 
-void Emit(World& w, int i, bool pay, bool forced) {
+void Emit(World& w, int i, bool payload, bool forced) {
   if (forced) --w.forced_skips;
   End& e = w.end[i];
-  e.Emit(e.state().decided, pay, SenderOf(w, i));
+  e.Emit(e.state().decided, payload, SenderOf(w, i));
   const int cut = g_search->bounds.record_cut;
   if (cut != 0 && e.state().decided == cut && e.state().peer_epoch != 0) {
     w.recording[i] = true;
     w.sealed[i] = false;
     w.record[i] = e.BeginRecord(static_cast<Num>(cut));
-    w.recorded_side[i] = e.side();
+    w.recorded_state[i] = e.codec_state();
     Extend(w, i);
   }
 }
@@ -464,7 +464,7 @@ void Reset(World& w, int i) {
   const End &e = w.end[i], &o = w.end[1 - i];
   if (o.state().peer_epoch == e.state().epoch &&
       e.state().peer_epoch == o.state().epoch &&
-      e.side().applied != o.side().applied) {
+      e.codec_state().applied != o.codec_state().applied) {
     Fail("a lossless reset lost a correction");
   }
   w.end[i].LosslessReset(SenderOf(w, i));
@@ -547,13 +547,13 @@ void CheckEnd(const World& w, SearchResult& result) {
   ++result.end_states;
   const Num all = static_cast<Num>(b.exchanges + 1);
   const End::State &x = w.end[0].state(), &y = w.end[1].state();
-  const Ghost &gx = w.end[0].side(), &gy = w.end[1].side();
+  const Ghost &gx = w.end[0].codec_state(), &gy = w.end[1].codec_state();
   bool ok = w.current[0] >= 0 && w.current[0] == w.current[1] &&
             x.peer_epoch == y.epoch && y.peer_epoch == x.epoch &&
             gx.mine == gy.theirs && gx.theirs == gy.mine &&
             gx.applied == gy.applied;
   for (const End::State* s : {&x, &y}) {
-    ok = ok && s->decided == all && s->heard == all && s->done == all &&
+    ok = ok && s->decided == all && s->received == all && s->done == all &&
          s->mine.empty() && s->theirs.empty();
   }
   if (!ok && b.lies == 0) Fail("stuck: nothing to do, edge not complete");

@@ -92,8 +92,8 @@ TEST(EdgeTest, ARefusalOfAnotherRunLayoutOrCodecNamesBoth) {
               AllOf(HasSubstr("with replicas"), HasSubstr("diff-int8")));
 }
 
-// Ends that lack the memory for replicas on all edges, so that one end yields
-// to the other's codec.
+// Ends that lack the memory for replicas on all edges, so that one end
+// switches to the other's codec.
 class OtherCodecTest : public testing::Test {
  protected:
   // Returns the answer to the first hello of an end with `codec`, at an end of
@@ -106,13 +106,13 @@ class OtherCodecTest : public testing::Test {
     EXPECT_EQ(StateOf(end), before);
     return status;
   }
-  static EdgePair Yielding(std::string_view codec) {
+  static EdgePair Switching(std::string_view codec) {
     std::array<EdgeOptions, 2> options = {PairOptions(0), PairOptions(1)};
-    for (EdgeOptions& o : options) o.yields = true;
+    for (EdgeOptions& o : options) o.may_switch_codec = true;
     return EdgePair(PairCodec(codec), Start(), options);
   }
   // A pair with replicas and one without; edge[0] has the lower id.
-  EdgePair with_ = Yielding("innov-int4"), without_ = Yielding("diff-int8");
+  EdgePair with_ = Switching("innov-int4"), without_ = Switching("diff-int8");
 };
 
 TEST_F(OtherCodecTest, OfTwoNewEndsTheOneOfTheHigherIdGivesWay) {
@@ -122,11 +122,11 @@ TEST_F(OtherCodecTest, OfTwoNewEndsTheOneOfTheHigherIdGivesWay) {
 
 TEST_F(OtherCodecTest, ANewEndGivesWayToAnEndThatHasMixed) {
   for (int e : {0, 1}) {
-    EdgePair mixed = Yielding("innov-int4");
+    EdgePair mixed = Switching("innov-int4");
     mixed.Connect(1);
     mixed.Mix(MakeExchangeId(1), kC);
     mixed.Disconnect();
-    EdgePair fresh = Yielding("diff-int8");
+    EdgePair fresh = Switching("diff-int8");
     EXPECT_TRUE(absl::IsAborted(Heard(*fresh.edge[1 - e], *mixed.edge[e])));
     EXPECT_EQ(Heard(*mixed.edge[e], *fresh.edge[1 - e]), absl::OkStatus());
   }
@@ -183,12 +183,12 @@ TEST(EdgeTest, ClippedCorrectionsAreShortAndOppositeToTheBit) {
       ASSERT_EQ(here.size(), there.size());
       for (size_t k = 0; k < here.size(); ++k) ASSERT_EQ(here[k], -there[k]);
     }
-    const Clipping& seen = pair.edge[0]->side().clipping();
+    const Clipping& seen = pair.edge[0]->codec_state().clipping();
     EXPECT_GT(seen.clipped, 0u);
-    EXPECT_EQ(seen.clipped, pair.edge[1]->side().clipping().clipped);
-    EXPECT_EQ(seen.longest, pair.edge[1]->side().clipping().longest);
+    EXPECT_EQ(seen.clipped, pair.edge[1]->codec_state().clipping().clipped);
+    EXPECT_EQ(seen.longest, pair.edge[1]->codec_state().clipping().longest);
     EXPECT_GT(pair.edge[0]->TakeLongest(), kRadius);
-    EXPECT_EQ(pair.edge[0]->side().clipping().longest, 0);
+    EXPECT_EQ(pair.edge[0]->codec_state().clipping().longest, 0);
   }
 }
 
@@ -339,8 +339,8 @@ TEST(EdgeTest, ARestartedEndStartsAtZeroAndMixesOn) {
   }
   EXPECT_EQ(pair.edge[0]->corrections(), 9u);
   EXPECT_EQ(pair.edge[1]->corrections(), 4u);
-  const auto d = pair.edge[0]->side().Save().difference;
-  const auto e = pair.edge[1]->side().Save().difference;
+  const auto d = pair.edge[0]->codec_state().Save().difference;
+  const auto e = pair.edge[1]->codec_state().Save().difference;
   for (size_t i = 0; i < d.size(); ++i) ASSERT_EQ(d[i], -e[i]);
 }
 
@@ -379,7 +379,7 @@ TEST(EdgeTest, ALosslessResetForgetsReplicasAndNoCorrection) {
   pair.edge[0]->LosslessReset();
   pair.Pump();
   for (auto& edge : pair.edge) {
-    for (const float v : edge->side().Save().replica) ASSERT_EQ(v, 0.0f);
+    for (const float v : edge->codec_state().Save().replica) ASSERT_EQ(v, 0.0f);
     EXPECT_EQ(edge->corrections(), 2u);
   }
   pair.Mix(MakeExchangeId(3), kC);

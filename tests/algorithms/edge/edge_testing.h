@@ -39,11 +39,13 @@ inline EdgePair MakePair(std::string_view codec, int window = 1) {
 inline std::string StateOf(const Edge& edge) {
   const auto& s = edge.state();
   std::string text;
-  for (const uint64_t v : {s.epoch, s.peer_epoch, s.basis, s.decided, s.heard,
-                           s.done, s.peer_done, s.last, s.told}) {
+  for (const uint64_t v :
+       {s.epoch, s.peer_epoch, s.basis, s.decided, s.received, s.done,
+        s.peer_done, s.last, s.announced}) {
     absl::StrAppend(&text, v, " ");
   }
-  absl::StrAppend(&text, s.window, s.peer_window, s.connected, s.ready, s.owes);
+  absl::StrAppend(&text, s.window, s.peer_window, s.connected, s.ready,
+                  s.ack_due);
   for (const auto* queue : {&s.mine, &s.theirs}) {
     absl::StrAppend(&text, " queue");
     for (const auto& held : *queue) {
@@ -51,11 +53,11 @@ inline std::string StateOf(const Edge& edge) {
                       ",", Crc32c(held.token.bytes.bytes()));
     }
   }
-  const CodecSide::Saved side = edge.side().Save();
-  for (const auto* v : {&side.replica, &side.difference}) {
+  const EdgeCodecState::Saved saved = edge.codec_state().Save();
+  for (const auto* v : {&saved.replica, &saved.difference}) {
     absl::StrAppend(&text, " ", Crc32c(std::as_bytes(std::span(*v))));
   }
-  for (const CodecSide::Progress& p : side.progress) {
+  for (const EdgeCodecState::Progress& p : saved.progress) {
     absl::StrAppend(&text, " ", p.first, p.emit_interval, p.complete_interval);
   }
   return absl::StrCat(text, " ", edge.corrections());
@@ -81,7 +83,7 @@ inline EdgeHeader HelloOf(const Edge& from) {
   h.peer_epoch = from.state().peer_epoch;
   h.layout = FoldFingerprint(PairLayout().fingerprint());
   h.run_id = "run";
-  h.replica = from.side().codec().needs_replica();
+  h.replica = from.codec_state().codec().needs_replica();
   return h;
 }
 

@@ -123,7 +123,7 @@ TEST(EdgeViolationTest, GapsDuplicatesAndOtherIncarnationsAreDropped) {
   EXPECT_EQ(StateOf(edge), before) << "a gap";
   EXPECT_TRUE(edge.OnFrame(1, first.head, first.body).ok());
   EXPECT_TRUE(edge.OnFrame(1, second.head, second.body).ok());
-  EXPECT_EQ(edge.heard(), MakeExchangeId(2) + 1);
+  EXPECT_EQ(edge.received(), MakeExchangeId(2) + 1);
   before = StateOf(edge);
   EXPECT_TRUE(edge.OnFrame(1, first.head, first.body).ok());
   EXPECT_EQ(StateOf(edge), before) << "a duplicate";

@@ -155,10 +155,12 @@ void AddOuter(float a, Read u, Read v, Write matrix) {
   RunOn([&](auto&&... s) { target.kernels->add_outer(target.stream, a, s...); },
         u, v, matrix);
 }
-void Largest(size_t chunk, Read x, Read y, std::span<uint32_t> places) {
+void ArgmaxAbs(size_t chunk, Read x, Read y, std::span<uint32_t> indices) {
   RunOn(
-      [&](auto&&... s) { target.kernels->largest(target.stream, chunk, s...); },
-      x, y, places);
+      [&](auto&&... s) {
+        target.kernels->argmax_abs(target.stream, chunk, s...);
+      },
+      x, y, indices);
 }
 void Encode(Coding coding, Read x, Write replica, uint64_t key,
             std::byte* scales, std::byte* codes) {
@@ -207,16 +209,16 @@ bool ValidWithin(Coding coding, size_t n, Bytes codes, float largest) {
 
 }  // namespace
 
-void UnitOnDevice(std::span<const float> change, std::span<float> unit) {
+void NormalizeOnDevice(std::span<const float> change, std::span<float> unit) {
   std::vector<double> sums(NormSumsOf(change.size()));
-  uint32_t place = 0;
+  uint32_t index = 0;
   const OnDevice there(change);
   const OnDevice squares{std::span(sums)};
-  const OnDevice largest(std::span(&place, 1));
+  const OnDevice largest(std::span(&index, 1));
   target.kernels->squared_norm(target.stream, there, squares);
-  target.kernels->largest(target.stream, change.size(), there, {}, largest);
-  target.kernels->unit(target.stream, there, squares.data(), largest.data(),
-                       OnDevice(unit));
+  target.kernels->argmax_abs(target.stream, change.size(), there, {}, largest);
+  target.kernels->normalize(target.stream, there, squares.data(),
+                            largest.data(), OnDevice(unit));
 }
 
 void ClipOnDevice(double limit, double n, double c, std::span<float> x) {
@@ -270,8 +272,8 @@ const Kernels& DeviceAsHost(const DeviceKernels& kernels,
       .transposed_product = TransposedProduct,
       .product = Product,
       .add_outer = AddOuter,
-      .largest = Largest,
-      .reaching = ReferenceKernels().reaching,
+      .argmax_abs = ArgmaxAbs,
+      .indices_at_least = ReferenceKernels().indices_at_least,
       .encode = Encode,
       .apply = Apply,
       .valid_within = ValidWithin,

@@ -2,8 +2,8 @@
 // the device, runs there, and copies the results back.
 //
 // So what is tested of the host's tables is tested of a device's: fibers on any
-// machine, CUDA where there is a GPU.  `reaching` has no device form and is the
-// reference's.
+// machine, CUDA where there is a GPU.  `indices_at_least` has no device form
+// and is the reference's.
 
 #ifndef GOSSAMER_TESTS_ALGORITHMS_KERNELS_DEVICE_AS_HOST_H_
 #define GOSSAMER_TESTS_ALGORITHMS_KERNELS_DEVICE_AS_HOST_H_
@@ -23,7 +23,7 @@ void SetMisalignment(size_t misalign);
 
 // The same of functions that the host's tables do not have, on a device that
 // DeviceAsHost has been asked for.
-void UnitOnDevice(std::span<const float> change, std::span<float> unit);
+void NormalizeOnDevice(std::span<const float> change, std::span<float> unit);
 void ClipOnDevice(double limit, double n, double c, std::span<float> x);
 bool ScalesAreValidOnDevice(size_t n, const CodedSpan& coded);
 uint32_t LargestScaleOnDevice(size_t n, const CodedSpan& coded);

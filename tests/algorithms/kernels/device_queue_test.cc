@@ -36,7 +36,7 @@ TEST(HostQueueTest, WorkIsDoneWhenTheCallReturns) {
   std::vector<float> expected(1000);
   HostKernels().axpy(2, y, expected);
   EXPECT_EQ(x.ToHost(), expected);
-  EXPECT_TRUE(queue.Mark().done());
+  EXPECT_TRUE(queue.RecordFence().done());
 }
 
 TEST(HostQueueTest, ATableIsAQueueOfItsKernels) {
@@ -73,11 +73,11 @@ TEST_P(FakeQueueTest, WorkIsDoneLateAndInOrder) {
   queue.Run(&DeviceKernels::scale, 3.0f, x);
   // A copy of the host's values is made before Upload returns.
   there.CopyFrom(std::vector<float>(y.size(), 1.0f));
-  DeviceMark mark = queue.Mark();
+  DeviceFence fence = queue.RecordFence();
   EXPECT_GT(device_.pending(), 0);
-  EXPECT_FALSE(mark.done());
-  EXPECT_FALSE(mark.done());
-  EXPECT_TRUE(mark.done());
+  EXPECT_FALSE(fence.done());
+  EXPECT_FALSE(fence.done());
+  EXPECT_TRUE(fence.done());
   EXPECT_EQ(device_.counts().waits, 0);
 
   std::vector<float> expected(y.size());
@@ -200,9 +200,9 @@ TEST_P(FakeQueueTest, ADeviceThatVanishesIsReportedOnce) {
   {
     const DeviceQueue queue = device_.queue();
     DeviceVector<float> x(queue, 10);
-    DeviceMark mark = queue.Mark();
+    DeviceFence fence = queue.RecordFence();
     device_.Vanish("Xid 79");
-    EXPECT_TRUE(mark.done());
+    EXPECT_TRUE(fence.done());
     EXPECT_THAT(queue.Wait().message(), HasSubstr("Xid 79"));
     x.Clear();
     EXPECT_THAT(x.ToHost(), Each(0.0f));

@@ -355,20 +355,20 @@ TEST_P(KernelsTest, AllFiniteSeesOneBadValueAnywhere) {
   }
 }
 
-TEST_P(KernelsTest, LargestOfChunksIsThatOfTheReference) {
+TEST_P(KernelsTest, ArgmaxAbsIsThatOfTheReference) {
   for (const size_t n : sizes()) {
     for (const size_t chunk : {2, 3, 8, 16, 50, 65, 100, 500, 65536}) {
       SCOPED_TRACE(testing::Message() << n << " in chunks of " << chunk);
       auto x = Difficult("x", n), y = Difficult("y", n);
       for (size_t i = 0; i < n; i += 3) x[i] = i % 2 == 0 ? 9.0f : -9.0f;
-      const auto places = [&](const Kernels& k, std::span<const float> other) {
+      const auto indices = [&](const Kernels& k, std::span<const float> other) {
         std::vector<uint32_t> p((n + chunk - 1) / chunk);
-        k.largest(chunk, x, other, p);
+        k.argmax_abs(chunk, x, other, p);
         return p;
       };
-      EXPECT_EQ(places(tested(), {}), places(reference(), {}));
-      EXPECT_EQ(places(tested(), y), places(reference(), y));
-      for (const uint32_t p : places(tested(), {})) {
+      EXPECT_EQ(indices(tested(), {}), indices(reference(), {}));
+      EXPECT_EQ(indices(tested(), y), indices(reference(), y));
+      for (const uint32_t p : indices(tested(), {})) {
         for (size_t i = p / chunk * chunk;
              i < std::min(n, p / chunk * chunk + chunk); ++i) {
           EXPECT_TRUE(std::abs(x[i]) < std::abs(x[p]) ||
@@ -392,17 +392,17 @@ TEST_P(KernelsTest, ValuesThatReachABoundAreThoseOfTheReference) {
       }
       const auto run = [&](const Kernels& k) {
         std::vector<uint32_t> p(n);
-        p.resize(k.reaching(chunk, x, y, bounds, p));
+        p.resize(k.indices_at_least(chunk, x, y, bounds, p));
         return p;
       };
-      const auto places = run(tested());
-      EXPECT_EQ(places, run(reference()));
+      const auto indices = run(tested());
+      EXPECT_EQ(indices, run(reference()));
       size_t count = 0;
       for (size_t i = 0; i < n; ++i) {
         count += std::abs(x[i] + y[i]) >= bounds[i / chunk];
       }
-      EXPECT_EQ(places.size(), count);
-      EXPECT_TRUE(std::ranges::is_sorted(places));
+      EXPECT_EQ(indices.size(), count);
+      EXPECT_TRUE(std::ranges::is_sorted(indices));
     }
   }
 }
@@ -452,7 +452,7 @@ TEST_P(KernelsTest, SketchesHaveOneOrderOfSummation) {
       const auto row = static_cast<uint32_t>(i / kSketchBuckets);
       const uint32_t column = i % kSketchBuckets;
       const bool minus = SketchSigns(kKey, row, column / 32) >> column % 32 & 1;
-      exact[(column + SketchTurn(kKey, row)) % kSketchBuckets] +=
+      exact[(column + SketchRotation(kKey, row)) % kSketchBuckets] +=
           minus ? -x[i] : x[i];
     }
     EXPECT_THAT(got, testing::Pointwise(testing::DoubleNear(1e-9), exact));
@@ -466,13 +466,13 @@ TEST_P(KernelsTest, SumsOfABlockHaveOneOrder) {
   for (size_t lane = 0; lane < kSumLanes; ++lane) {
     for (const Coding coding : {Coding::kSign, Coding::kLm2}) {
       std::vector<float> x(kBlockSize);
-      const size_t places[] = {lane, lane + 16, lane + 32, lane + 48};
+      const size_t indices[] = {lane, lane + 16, lane + 32, lane + 48};
       // Each small value is lost beside the large one, but not their sum.
-      x[places[0]] = 0.9f, x[places[2]] = kEdge, x[places[3]] = 0.9f;
+      x[indices[0]] = 0.9f, x[indices[2]] = kEdge, x[indices[3]] = 0.9f;
       const CodedArray in_order = Encoded(tested(), coding, x);
       EXPECT_EQ(in_order, Encoded(reference(), coding, x));
       if (coding.kind != Coding::kSign) continue;
-      std::swap(x[places[2]], x[places[3]]);
+      std::swap(x[indices[2]], x[indices[3]]);
       const CodedArray exchanged = Encoded(tested(), coding, x);
       EXPECT_EQ(exchanged, Encoded(reference(), coding, x));
       EXPECT_NE(in_order.scales, exchanged.scales);
@@ -709,18 +709,18 @@ TEST_P(DeviceOnlyTest, UnitScalesTheChangeToLengthOne) {
     for (const size_t n : {1, 50, 4096, 9000}) {
       const auto change = ValuesOf(kind, "change", n);
       std::vector<float> unit(n), expected(n);
-      UnitOnDevice(change, unit);
-      uint32_t place = 0;
-      ReferenceKernels().largest(n, change, {}, {&place, 1});
+      NormalizeOnDevice(change, unit);
+      uint32_t index = 0;
+      ReferenceKernels().argmax_abs(n, change, {}, {&index, 1});
       const double scale =
-          UnitScale(ReferenceKernels().squared_norm(change), change[place]);
+          UnitScale(ReferenceKernels().squared_norm(change), change[index]);
       for (size_t i = 0; i < n; ++i) {
         expected[i] = static_cast<float>(change[i] * scale);
       }
       EXPECT_TRUE(SameBits(unit, expected));
       if (kind == Values::kNormal) {
         EXPECT_NEAR(ReferenceKernels().squared_norm(unit), 1, 1e-5);
-        EXPECT_GT(unit[place], 0);
+        EXPECT_GT(unit[index], 0);
       }
     }
   }

@@ -396,7 +396,7 @@ TEST(Validate, CompositionsThatCannotWorkAreRefused) {
     EXPECT_THAT(Error(absl::StrCat("algorithm: \"cp-oadam\" mixing { "
                                    "gradient_codec: \"",
                                    lgc, "\" }")),
-                HasSubstr("begin with whole gradients, full=200"));
+                HasSubstr("begin with dense gradients, full=200"));
   }
   Parse(
       "algorithm: \"cp-oadam\" mixing { gradient_codec: "

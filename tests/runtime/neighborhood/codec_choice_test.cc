@@ -201,7 +201,7 @@ TEST(CodecChoiceTest, ALinkThatBecomesSlowIsFollowedWithinTwentyRounds) {
   EXPECT_GT(before, 0.005);
 }
 
-TEST(CodecChoiceTest, WishesOfOtherKindsAreIgnored) {
+TEST(CodecChoiceTest, RequestsOfOtherKindsAreIgnored) {
   SimFleetOptions o = Fleet();
   o.codec = "innov-int4";
   o.network.link.bytes_per_second = RateFor(2);

@@ -81,7 +81,7 @@ TEST(ReplicaBudgetTest, AFleetMixesAsWellWithReplicasOnSomeEdges) {
   for (int r = 1; r < some.size(); ++r) {
     const Edge* e = some.peer(0).neighborhood().edge(SimFleet::IdOf(r));
     ASSERT_NE(e, nullptr);
-    with += e->side().codec().needs_replica() ? 1 : 0;
+    with += e->codec_state().codec().needs_replica() ? 1 : 0;
   }
   EXPECT_EQ(with, 2);
   EXPECT_EQ(some.recorder(0).Count("replicas"), 1);

@@ -68,10 +68,10 @@ TEST_P(CommonStateTest, AfterACheckpointOnlyItsEdgesHaveAddedSomething) {
   CommonState common(step_->hooks());
   Add(2);
   SavedEdges edges;
-  edges[PeerId{2}].side.sum.assign(common.extent().size, 2.0f);
+  edges[PeerId{2}].codec_state.sum.assign(common.extent().size, 2.0f);
   common.Restored(edges);
   EXPECT_THAT(step_->hooks()->Added(), Each(FloatNear(2, 1e-6)));
-  edges[PeerId{2}].side.sum.assign(common.extent().size, 0.75f);
+  edges[PeerId{2}].codec_state.sum.assign(common.extent().size, 0.75f);
   common.Restored(edges);
   EXPECT_THAT(step_->hooks()->Added(), Each(FloatNear(0.75, 1e-6)));
   common.Restored({});

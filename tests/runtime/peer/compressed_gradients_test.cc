@@ -31,8 +31,9 @@ SimFleetOptions CompressedFleet(const std::string& method, uint64_t rounds) {
   SimFleetOptions o = QuadraticFleet(kPeers, rounds);
   o.game = LargeGame;
   o.peer.averaging = Averaging::kGradients;
-  o.peer.all_reduce =
-      (*GradientCompressor::Create(method, {}))->sums() ? "mesh" : "all-gather";
+  o.peer.all_reduce = (*GradientCompressor::Create(method, {}))->summable()
+                          ? "mesh"
+                          : "all-gather";
   o.peer.overlap_steps = 0;
   o.schedule.graph = "complete";
   o.gradient_codec = method;
@@ -124,9 +125,9 @@ TEST(CentralizedStepTest, PayloadsThatComeLaterNeedAllGatherFromTheStart) {
   }
 }
 
-// A step costs the leader's word, one latency before the two of mesh.  A word
-// that is sent ahead arrives while gradients are computed.
-TEST(ScaleComPeerTest, TheWordAheadHidesItsLatency) {
+// A step costs the leader's message, one latency before the two of mesh.  A
+// message that is sent ahead arrives while gradients are computed.
+TEST(ScaleComPeerTest, TheMessageAheadHidesItsLatency) {
   const auto waiting = [](const std::string& method) {
     SimFleetOptions o = CompressedFleet(method, 20);
     o.network.link.latency = absl::Milliseconds(50);

@@ -356,7 +356,7 @@ class StoppedFleet final : public ForwardingMembership {
 };
 
 // The peer has begun the round at which the others have stopped.  It waits for
-// their gradients, and they for its farewell; their farewells end its wait.
+// their gradients, and they for its FIN; their FINs end its wait.
 TEST_F(ResumeTest, APeerThatMissesACentralizedStopEndsWithTheFleet) {
   constexpr uint64_t kStop = 20;
   for (const std::string method : {"dense-f32", "qsgd", "top-k:rate=10"}) {

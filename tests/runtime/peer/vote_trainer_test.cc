@@ -210,7 +210,7 @@ class SentFrames final : public Transport {
     return true;
   }
   void Close(PeerId, ConnectionId, const absl::Status&) override {}
-  bool Idle(PeerId) const override { return true; }
+  bool IsWritable(PeerId) const override { return true; }
   void Flush() override {}
   TransportCounters counters() const override { return {}; }
   std::vector<std::pair<PeerId, Frame>> sent;
@@ -315,16 +315,16 @@ TEST_F(VoteExchangeTest, QuestionsThatNoStudentWouldAskAreDropped) {
   EXPECT_FALSE(other_.question().has_value());
 }
 
-TEST_F(VoteExchangeTest, AFarewellSaysWhichOperationsWillNotBe) {
+TEST_F(VoteExchangeTest, AFinSaysWhichOperationsWillNotBe) {
   EXPECT_FALSE(other_.Abandoned());
-  ASSERT_TRUE(other_.OnFrame({1}, FrameOf(5, kFarewell, {})).ok());
-  EXPECT_THAT(other_.Remaining(), IsEmpty());
+  ASSERT_TRUE(other_.OnFrame({1}, FrameOf(5, kFin, {})).ok());
+  EXPECT_THAT(other_.NotEnded(), IsEmpty());
   EXPECT_FALSE(other_.Abandoned()) << "the question of 4 may still come";
   ASSERT_TRUE(
       other_.OnFrame({1}, FrameOf(4, kQuestion, EncodeImages(batch_))).ok());
   other_.Answer(std::vector<int16_t>(kValues, 5));
   EXPECT_TRUE(other_.Abandoned());
-  EXPECT_THAT(exchange_.Remaining(), ElementsAre(PeerId{2}, PeerId{3}));
+  EXPECT_THAT(exchange_.NotEnded(), ElementsAre(PeerId{2}, PeerId{3}));
 }
 
 }  // namespace

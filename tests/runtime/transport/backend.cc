@@ -137,7 +137,9 @@ class NumberingTransport final : public Transport {
              const absl::Status& why) override {
     transport_->Close(peer, connection, why);
   }
-  bool Idle(PeerId peer) const override { return transport_->Idle(peer); }
+  bool IsWritable(PeerId peer) const override {
+    return transport_->IsWritable(peer);
+  }
   TransportCounters counters() const override { return transport_->counters(); }
 
  private:

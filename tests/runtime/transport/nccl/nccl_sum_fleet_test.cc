@@ -41,9 +41,9 @@ class NcclSumFleet {
         return NcclPlace{"host", absl::StrCat("gpu", r), 22809}.Text();
       };
     }
-    options.fabric = [this, faults](int rank, EventLoop* loop,
-                                    Transport* transport,
-                                    const DeviceQueue& queue) {
+    options.nccl_sum = [this, faults](int rank, EventLoop* loop,
+                                      Transport* transport,
+                                      const DeviceQueue& queue) {
       if (nccl_ == nullptr) nccl_ = std::make_unique<FakeNccl>(loop, faults);
       gpus_.push_back(nccl_->NewRank(absl::StrCat("gpu", rank)));
       NcclSumOptions o{.self = SimFleet::IdOf(rank),

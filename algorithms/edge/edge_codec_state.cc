@@ -1,4 +1,4 @@
-#include "algorithms/edge/codec_side.h"
+#include "algorithms/edge/edge_codec_state.h"
 
 #include <algorithm>
 #include <cmath>
@@ -41,7 +41,7 @@ EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
     auto coded = DeviceVector<std::byte>::Unset(queue, size, "a payload");
     EncodeParts(codec, due, formats, x, replica, id, coded);
     owner = queue.Download(coded);
-    message.ready = queue.Mark();
+    message.ready = queue.RecordFence();
   }
   const std::span<const std::byte> bytes(owner.get(), size);
   message.bytes = Payload(bytes, std::move(owner));
@@ -50,8 +50,9 @@ EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
 
 DeviceSpan<float> SnapshotCache::Zeros(const DeviceQueue& queue, size_t size) {
   // Parts differ in size.
-  if (zeros_.size() < size)
+  if (zeros_.size() < size) {
     zeros_ = DeviceVector<float>::Unset(queue, size, "zeros");
+  }
   const DeviceSpan<float> zeros = zeros_.span().first(size);
   queue.Clear(zeros);
   return zeros;
@@ -69,62 +70,67 @@ EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
     message_ = Encode(codec, id, formats, x, {});
     // A device's bytes are not there yet.
     if (std::isfinite(limit) && codec.queue().on_host()) {
-      message_.reach = ReachOfParts(codec, message_.encoded(id), limit);
+      message_.max_magnitude =
+          MaxMagnitudeOfParts(codec, message_.encoded(id), limit);
     }
     id_ = id;
   }
   return message_;
 }
 
-CodecSide::CodecSide(std::shared_ptr<const Codec> codec, DeviceSpan<float> x,
-                     std::shared_ptr<SnapshotCache> cache, uint64_t edge_hash,
-                     bool upper)
+EdgeCodecState::EdgeCodecState(std::shared_ptr<const Codec> codec,
+                               DeviceSpan<float> x,
+                               std::shared_ptr<SnapshotCache> cache,
+                               uint64_t edge_hash, bool upper)
     : codec_(std::move(codec)),
       x_(x),
       cache_(std::move(cache)),
       format_(codec_->format()),
       offset_(edge_hash % kResyncRounds),
       upper_(upper),
-      reach_(static_cast<size_t>(codec_->parts())),
+      max_differences_(static_cast<size_t>(codec_->parts())),
       progress_(static_cast<size_t>(codec_->parts())) {}
 
-uint64_t CodecSide::ResyncInterval(ExchangeId id) const {
+uint64_t EdgeCodecState::ResyncInterval(ExchangeId id) const {
   return (RoundOf(id) + offset_) / kResyncRounds;
 }
 
-void CodecSide::OnEnd() {
+void EdgeCodecState::OnEnd() {
   if (sum_.empty()) return;
   if (!SeededBug("keep-duals")) {
     for (CorrectionObserver* o : observers_) o->OnEdgeEnd(sum_);
   }
-  // An edge that was given up may still begin an incarnation, and OnZero comes
+  // An edge that was given up may still begin an incarnation, and OnReset comes
   // here again; the sum counts once.
   sum_ = {};
 }
 
-void CodecSide::OnZero() {
+void EdgeCodecState::OnReset() {
   // Before anything is cleared: an observer gets the sum of the incarnation
   // that has just ended.
   OnEnd();
-  for (CorrectionObserver* o : observers_) o->OnZero();
+  for (CorrectionObserver* o : observers_) o->OnReset();
   replica_.Clear();
   if (!SeededBug("keep-difference")) {
     difference_.Clear();
     std::ranges::fill(shared_, 0.0f);
   }
   std::ranges::fill(progress_, Progress());
-  std::ranges::fill(reach_, 0.0f);
+  std::ranges::fill(max_differences_, 0.0f);
 }
 
-absl::StatusOr<EdgeMessage> CodecSide::Receive(ExchangeId id, WireFormat format,
-                                               float c, Payload bytes) const {
+absl::StatusOr<EdgeMessage> EdgeCodecState::Receive(ExchangeId id,
+                                                    WireFormat format, float c,
+                                                    Payload bytes) const {
   EdgeMessage message{.format = format, .c = c, .bytes = std::move(bytes)};
   GOSSAMER_RETURN_IF_ERROR(Validate(message.encoded(id)));
-  if (bounds_differences()) message.reach = ReachOf(&message, id);
+  if (bounds_differences()) {
+    message.max_magnitude = MaxMagnitudeOf(&message, id);
+  }
   return message;
 }
 
-EdgeMessage CodecSide::OnEmit(ExchangeId id) {
+EdgeMessage EdgeCodecState::OnEmit(ExchangeId id) {
   EdgeMessage message;
   float relative = 1;
   switch (codec_->memory()) {
@@ -152,12 +158,12 @@ EdgeMessage CodecSide::OnEmit(ExchangeId id) {
   return message;
 }
 
-WireFormat CodecSide::BeginPayload(int i, ExchangeId id) {
+WireFormat EdgeCodecState::BeginPayload(int i, ExchangeId id) {
   const CodecPart part = codec_->part(i);
   const Codec& codec = *part.codec;
   if (!codec.needs_replica()) return codec.format();
   Progress& progress = progress_[static_cast<size_t>(i)];
-  // The other end wishes for a format of the parts that have a choice.
+  // The other end requests a format of the parts that have a choice.
   const bool chooses = !codec_->joint() || !codec.choices().empty();
   WireFormat format = chooses ? format_ : codec.format();
   const uint64_t interval = ResyncInterval(id);
@@ -176,13 +182,13 @@ WireFormat CodecSide::BeginPayload(int i, ExchangeId id) {
   return format;
 }
 
-void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
-                           const EdgeMessage* theirs) {
+void EdgeCodecState::OnComplete(ExchangeId id, const EdgeMessage* mine,
+                                const EdgeMessage* theirs) {
   if (SeededBug("skip-at-one-end") && upper_ && RoundOf(id) % 8 == 3) {
     return;
   }
   // Callers wait for it where a wait blocks nobody.
-  if (mine != nullptr && !DeviceMark(mine->ready).done()) {
+  if (mine != nullptr && !DeviceFence(mine->ready).done()) {
     queue().Wait().IgnoreError();
   }
   for (CorrectionObserver* o : observers_) o->OnExchange(id, mine, theirs);
@@ -196,7 +202,8 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
   PartPayloads m, t;
   if (mine) m = *SplitPayload(*codec_, mine->encoded(id));
   if (theirs) t = *SplitPayload(*codec_, theirs->encoded(id));
-  const float reach = ReachOf(mine, id) + ReachOf(theirs, id);
+  const float max_magnitude =
+      MaxMagnitudeOf(mine, id) + MaxMagnitudeOf(theirs, id);
   const DueParts due = codec_->Due(RoundOf(id));
   for (size_t k = 0; k < due.size(); ++k) {
     const CodecPart part = codec_->part(due[k]);
@@ -204,7 +211,7 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
                            .mine = mine ? &m[k] : nullptr,
                            .theirs = theirs ? &t[k] : nullptr,
                            .c = c,
-                           .reach = reach};
+                           .max_magnitude = max_magnitude};
     if (codec_->joint() && exchanged.met()) {
       exchanged.c *=
           part.gamma * std::min(part.codec->RelativeGamma(m[k].format),
@@ -223,11 +230,11 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
   }
 }
 
-void CodecSide::CompletePart(int i, const Exchanged& exchanged,
-                             DeviceSpan<float> memory) {
+void EdgeCodecState::CompletePart(int i, const Exchanged& exchanged,
+                                  DeviceSpan<float> memory) {
   const CodecPart part = codec_->part(i);
   const Codec& codec = *part.codec;
-  const auto [id, mine, theirs, c, reach] = exchanged;
+  const auto [id, mine, theirs, c, max_magnitude] = exchanged;
   if (codec.needs_replica()) {
     Progress& progress = progress_[static_cast<size_t>(i)];
     const uint64_t interval = ResyncInterval(id);
@@ -261,10 +268,10 @@ void CodecSide::CompletePart(int i, const Exchanged& exchanged,
 // The increment is formed in a vector of zeros first.  It can then be measured
 // and shortened before it reaches x, and observers are given exactly what was
 // added, bit for bit.
-void CodecSide::CompleteApart(int i, const Exchanged& exchanged,
-                              DeviceSpan<float> memory, bool may_be_far) {
+void EdgeCodecState::CompleteApart(int i, const Exchanged& exchanged,
+                                   DeviceSpan<float> memory, bool may_be_far) {
   const CodecPart part = codec_->part(i);
-  const auto [id, mine, theirs, c, reach] = exchanged;
+  const auto [id, mine, theirs, c, max_magnitude] = exchanged;
   const auto [offset, size] = part.extent;
   const DeviceSpan<float> increment = cache_->Zeros(queue(), size);
   part.codec->Complete(mine, theirs, c, memory, increment);
@@ -287,42 +294,44 @@ void CodecSide::CompleteApart(int i, const Exchanged& exchanged,
   }
 }
 
-float CodecSide::ReachOf(const EdgeMessage* message, ExchangeId id) const {
+float EdgeCodecState::MaxMagnitudeOf(const EdgeMessage* message,
+                                     ExchangeId id) const {
   if (message == nullptr || !bounds_differences()) return 0;
-  if (message->reach) return *message->reach;
+  if (message->max_magnitude) return *message->max_magnitude;
   // Two payloads within half of it are no further apart.
-  return ReachOfParts(*codec_, message->encoded(id), limits_.largest / 2);
+  return MaxMagnitudeOfParts(*codec_, message->encoded(id),
+                             limits_.largest / 2);
 }
 
 // A bound on D is kept from the payloads' own bounds, so that D is read only
 // where the bound does not settle it.
-bool CodecSide::MayBeFar(int i, const Exchanged& exchanged) {
+bool EdgeCodecState::MayBeFar(int i, const Exchanged& exchanged) {
   if (!bounds_differences()) return false;
   // Sums of so many floats as there are exchanges between two resyncs.
   constexpr float kRounding = 1 + 1e-6f;
-  float reach = exchanged.reach;
+  float max_magnitude = exchanged.max_magnitude;
   if (codec_->part(i).codec->needs_replica()) {
-    float& all = reach_[static_cast<size_t>(i)];
-    all = kRounding * (all + reach);
-    reach = all;
+    float& all = max_differences_[static_cast<size_t>(i)];
+    all = kRounding * (all + max_magnitude);
+    max_magnitude = all;
   }
-  return exchanged.met() && reach > limits_.largest;
+  return exchanged.met() && max_magnitude > limits_.largest;
 }
 
 // The test reads D itself of codecs with replicas, and c·D of the others.
 // Either is the same at both ends up to its sign, so both ends leave the
 // correction out or neither does.
-bool CodecSide::Far(int i, float c, DeviceSpan<const float> memory,
-                    DeviceSpan<const float> increment) {
+bool EdgeCodecState::Far(int i, float c, DeviceSpan<const float> memory,
+                         DeviceSpan<const float> increment) {
   if (!codec_->part(i).codec->needs_replica()) {
     return !Within(c * limits_.largest, increment);
   }
-  float& reach = reach_[static_cast<size_t>(i)];
+  float& max_magnitude = max_differences_[static_cast<size_t>(i)];
   // The bound that was found replaces the grown one.  A small bound spares many
   // reads; one of exactly the limit would make the next exchange read D again.
   for (const float part : {1 / 1024.0f, 1 / 32.0f, 1.0f}) {
     if (!Within(part * limits_.largest, memory)) continue;
-    reach = part * limits_.largest;
+    max_magnitude = part * limits_.largest;
     return false;
   }
   return true;
@@ -330,14 +339,14 @@ bool CodecSide::Far(int i, float c, DeviceSpan<const float> memory,
 
 // The host waits for the answer, on which it depends whether x changes. Healthy
 // peers ask once in the very many rounds in which the bound grows to the limit.
-bool CodecSide::Within(float limit, DeviceSpan<const float> values) const {
+bool EdgeCodecState::Within(float limit, DeviceSpan<const float> values) const {
   DeviceVector<uint32_t> outside(queue(), 1);
   queue().Run(&DeviceKernels::all_within, limit, values, outside.span().data);
   return outside.ToHost().front() == 0;
 }
 
-void CodecSide::Sum(const Extent& extent, float c,
-                    DeviceSpan<const float> difference) {
+void EdgeCodecState::Sum(const Extent& extent, float c,
+                         DeviceSpan<const float> difference) {
   // The overlap of the part and the summed parameters.
   const size_t from = std::max(extent.offset, summed_.offset);
   const size_t end =
@@ -352,7 +361,7 @@ void CodecSide::Sum(const Extent& extent, float c,
 // ClippedGossip (He, Karimireddy, Jaggi, 2022, algorithm 1).  The increment is
 // c·D.  The norm's order of summation is fixed and squares know no sign: the
 // factor is the same at both ends.
-void CodecSide::Clip(float c, DeviceSpan<float> increment) {
+void EdgeCodecState::Clip(float c, DeviceSpan<float> increment) {
   const auto size = static_cast<double>(increment.size);
   squares_.EnsureSize(queue(), NormSumsOf(increment.size));
   const DeviceSpan<double> squares = squares_.span();
@@ -363,7 +372,7 @@ void CodecSide::Clip(float c, DeviceSpan<float> increment) {
   NoteLengths();
 }
 
-void CodecSide::NoteLengths() {
+void EdgeCodecState::NoteLengths() {
   for (; !lengths_.empty() && lengths_.front().squares.ready();
        lengths_.pop_front()) {
     const Length& of = lengths_.front();
@@ -373,7 +382,7 @@ void CodecSide::NoteLengths() {
   }
 }
 
-CodecSide::Saved CodecSide::Save(Saved spare) const {
+EdgeCodecState::Saved EdgeCodecState::Save(Saved spare) const {
   spare.codec = std::string(codec_->name());
   spare.replica = replica_.ToHost(std::move(spare.replica));
   if (codec_->memory() == EdgeMemory::kShared) {
@@ -386,7 +395,7 @@ CodecSide::Saved CodecSide::Save(Saved spare) const {
   return spare;
 }
 
-CodecSide::Saved CodecSide::Room() const {
+EdgeCodecState::Saved EdgeCodecState::Room() const {
   const EdgeMemory memory = codec_->memory();
   const size_t size = codec_->memory_size();
   Saved room;
@@ -396,7 +405,7 @@ CodecSide::Saved CodecSide::Room() const {
   return room;
 }
 
-bool CodecSide::Restore(const Saved& saved) {
+bool EdgeCodecState::Restore(const Saved& saved) {
   if (saved.codec != codec_->name()) return false;
   const EdgeMemory memory = codec_->memory();
   // A vector is empty if it was never used.  A record comes from a file, so
@@ -421,7 +430,7 @@ bool CodecSide::Restore(const Saved& saved) {
   }
   progress_ = saved.progress;
   // The bound of the restored D is not known: the next exchange reads D.
-  std::ranges::fill(reach_, std::numeric_limits<float>::infinity());
+  std::ranges::fill(max_differences_, std::numeric_limits<float>::infinity());
   return true;
 }
 

@@ -1,12 +1,12 @@
-// The cargo of a real edge: the replica x̂, the difference D and the codec
-// between the protocol and the parameters (PROTOCOL.md 2, 4.4).
+// The state of the codec at one end of an edge, between the protocol and the
+// parameters: the replica x̂ and the difference D (PROTOCOL.md 2, 4.4).
 //
 // Vectors lie on the device of the codec's queue; payloads come and go in the
 // host's memory.  Knows nothing of frames or connections.  x belongs to the
 // caller and is touched inside OnEmit and OnComplete only.
 
-#ifndef GOSSAMER_ALGORITHMS_EDGE_CODEC_SIDE_H_
-#define GOSSAMER_ALGORITHMS_EDGE_CODEC_SIDE_H_
+#ifndef GOSSAMER_ALGORITHMS_EDGE_EDGE_CODEC_STATE_H_
+#define GOSSAMER_ALGORITHMS_EDGE_EDGE_CODEC_STATE_H_
 
 #include <array>
 #include <cmath>
@@ -34,10 +34,11 @@ namespace gossamer {
 struct EdgeMessage {
   WireFormat format = WireFormat::kDenseF32;
   float c = 0;
-  std::optional<float> reach = {};  // Codec::Reach, once it is known
+  // Codec::MaxMagnitude, once it is known.
+  std::optional<float> max_magnitude = {};
   Payload bytes = {};
-  // A device has encoded `bytes` once this mark has been passed.
-  DeviceMark ready = {};
+  // A device has encoded `bytes` once this fence is done.
+  DeviceFence ready = {};
 
   // `id` is that of its exchange.
   Encoded encoded(ExchangeId id) const { return {format, bytes.bytes(), id}; }
@@ -48,7 +49,7 @@ struct EdgeMessage {
 // Sets all of a message but its coefficient.
 class SnapshotCache {
  public:
-  // `limit` as in Codec::Reach; infinity: the reach is not needed.
+  // `limit` as in Codec::MaxMagnitude; infinity: no bound is needed.
   EdgeMessage Encode(const Codec& codec, ExchangeId id,
                      DeviceSpan<const float> x, float limit);
   // For one edge alone, the parts that are due in these formats; the replica
@@ -88,7 +89,7 @@ class CorrectionObserver {
   virtual void OnExchange(ExchangeId id, const EdgeMessage* mine,
                           const EdgeMessage* theirs) {}
   // An incarnation of the edge begins: replica and difference are zero.
-  virtual void OnZero() {}
+  virtual void OnReset() {}
   // An incarnation of the edge has ended, whether or not another one follows:
   // `sum` is all that its corrections have added to the parameters of
   // set_summed().
@@ -118,18 +119,18 @@ struct CorrectionLimits {
   float largest = std::numeric_limits<float>::infinity();
 };
 
-class CodecSide {
+class EdgeCodecState {
  public:
   using Token = EdgeMessage;
 
-  CodecSide() = default;
+  EdgeCodecState() = default;
   // `x`, on the device of the codec's queue, outlives this object and does not
   // move; `cache` may be shared by the edges of one peer.
   // `edge_hash` is the same at both ends: it spreads resyncs (PROTOCOL.md 4.9).
   // `upper` differs.
-  CodecSide(std::shared_ptr<const Codec> codec, DeviceSpan<float> x,
-            std::shared_ptr<SnapshotCache> cache, uint64_t edge_hash,
-            bool upper = false);
+  EdgeCodecState(std::shared_ptr<const Codec> codec, DeviceSpan<float> x,
+                 std::shared_ptr<SnapshotCache> cache, uint64_t edge_hash,
+                 bool upper = false);
 
   // Weight γ·w of the next emission.
   void set_coefficient(float c) { c_ = c; }
@@ -165,7 +166,7 @@ class CodecSide {
   void OnEnd();
 
   // For EdgeEnd.
-  void OnZero();
+  void OnReset();
   EdgeMessage OnEmit(ExchangeId id);
   void OnComplete(ExchangeId id, const EdgeMessage* mine,
                   const EdgeMessage* theirs);
@@ -207,7 +208,7 @@ class CodecSide {
     const Encoded* mine = nullptr;
     const Encoded* theirs = nullptr;
     float c = 0;
-    float reach = 0;  // of both payloads together, at most
+    float max_magnitude = 0;  // of both payloads together, at most
 
     bool met() const { return mine != nullptr && theirs != nullptr; }
   };
@@ -226,7 +227,7 @@ class CodecSide {
   }
   // False: D is within the limit for sure.  True: D has to be read.
   bool MayBeFar(int i, const Exchanged& exchanged);
-  float ReachOf(const EdgeMessage* message, ExchangeId id) const;
+  float MaxMagnitudeOf(const EdgeMessage* message, ExchangeId id) const;
   bool Far(int i, float c, DeviceSpan<const float> memory,
            DeviceSpan<const float> increment);
   bool Within(float limit, DeviceSpan<const float> values) const;
@@ -248,7 +249,7 @@ class CodecSide {
   float c_ = 0;
   uint64_t corrections_ = 0;
   CorrectionLimits limits_;
-  std::vector<float> reach_;  // of D at most, by part
+  std::vector<float> max_differences_;  // of D at most, by part
   Clipping clipping_;
   // The squared norm of an increment, and those that the host does not know
   // yet.
@@ -269,4 +270,4 @@ class CodecSide {
 
 }  // namespace gossamer
 
-#endif  // GOSSAMER_ALGORITHMS_EDGE_CODEC_SIDE_H_
+#endif  // GOSSAMER_ALGORITHMS_EDGE_EDGE_CODEC_STATE_H_

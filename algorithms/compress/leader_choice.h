@@ -1,14 +1,14 @@
-// The word of a leader about the values that it chose for all ranks: their
-// places and the units in which they are coded.
+// The message of a leader about the values that it chose for all ranks: their
+// indices and the units in which they are coded.
 //
 // A value's unit is the leader's sign of it times the leader's mean magnitude
 // of its layer.  In these units the leader's values are all positive and near
-// 1, and others' lean the same way: so much do values have in common.  A word
-// is the choice (chunk_choice.h), one bit a sign, a float a layer, and a code
-// if there is one.  Knows nothing of residuals or coders.
+// 1, and others' lean the same way: so much do values have in common.  A
+// message is the choice (chunk_choice.h), one bit a sign, a float a layer, and
+// a code if there is one.  Knows nothing of residuals or coders.
 
-#ifndef GOSSAMER_ALGORITHMS_COMPRESS_LED_CHOICE_H_
-#define GOSSAMER_ALGORITHMS_COMPRESS_LED_CHOICE_H_
+#ifndef GOSSAMER_ALGORITHMS_COMPRESS_LEADER_CHOICE_H_
+#define GOSSAMER_ALGORITHMS_COMPRESS_LEADER_CHOICE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -22,11 +22,11 @@
 namespace gossamer {
 
 // Immutable.
-class LedChoice {
+class LeaderChoice {
  public:
   // As ChunkChoice; with `flat` the vector is one layer.
-  LedChoice(const ParameterLayout& layout, size_t rate, bool flat,
-            const Kernels& kernels);
+  LeaderChoice(const ParameterLayout& layout, size_t rate, bool flat,
+               const Kernels& kernels);
 
   const ChunkChoice& choice() const { return choice_; }
   size_t values() const { return choice_.chosen(); }
@@ -34,12 +34,12 @@ class LedChoice {
   // Writes the units of the leader's `values`, all finite.
   void FindUnits(std::span<const float> values, std::span<float> units) const;
 
-  Payload Pack(std::span<const uint32_t> places, std::span<const float> units,
+  Payload Pack(std::span<const uint32_t> indices, std::span<const float> units,
                std::span<const float> code) const;
   // kDataLoss unless Pack can have written this, with a code of so many floats.
-  absl::Status Check(std::span<const std::byte> word, size_t code) const;
-  // `word` has been checked.
-  void Unpack(std::span<const std::byte> word, std::span<uint32_t> places,
+  absl::Status Check(std::span<const std::byte> message, size_t code) const;
+  // `message` has been checked.
+  void Unpack(std::span<const std::byte> message, std::span<uint32_t> indices,
               std::span<float> units, std::span<float> code) const;
 
  private:
@@ -54,4 +54,4 @@ class LedChoice {
 
 }  // namespace gossamer
 
-#endif  // GOSSAMER_ALGORITHMS_COMPRESS_LED_CHOICE_H_
+#endif  // GOSSAMER_ALGORITHMS_COMPRESS_LEADER_CHOICE_H_
