@@ -45,7 +45,7 @@ struct GanSpec {
   DataSpec data;
 };
 
-inline constexpr int kMostThreads = 1024;
+inline constexpr int kMaxThreads = 1024;
 
 std::span<const std::string_view> DataNames();
 std::span<const std::string_view> ModelNames();

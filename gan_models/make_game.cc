@@ -32,7 +32,7 @@ absl::StatusOr<std::unique_ptr<Game>> MakeGan(const GanSpec& spec, int rank,
                                               int threads,
                                               const DeviceQueue& queue) {
   Problems problems = ProblemsOf(spec);
-  problems.Range("threads", threads, 1, kMostThreads);
+  problems.Range("threads", threads, 1, kMaxThreads);
   GOSSAMER_RETURN_IF_ERROR(problems.ToStatus());
   GOSSAMER_ASSIGN_OR_RETURN(const Loss loss, ParseLoss(spec.loss));
   GOSSAMER_ASSIGN_OR_RETURN(const Precision precision,

@@ -146,7 +146,7 @@ absl::Status CheckRowSums(const std::vector<MixingRow>& rows) {
 double PeriodContraction(const MixingSchedule& schedule) {
   const int m = schedule.size();
   const uint64_t period = schedule.period();
-  if (m > kMostDense) {
+  if (m > kMaxDense) {
     const double norm2 = SquaredNormOfPeriod(schedule);
     // The error of an exact average, as below.
     if (norm2 < kEigenvalueError) return 0;

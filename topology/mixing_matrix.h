@@ -1,6 +1,6 @@
 // The doubly stochastic matrix W of a graph or round, and how well it mixes.
 //
-// Dense up to kMostDense peers, for checks, reports and pictures, and by an
+// Dense up to kMaxDense peers, for checks, reports and pictures, and by an
 // iteration beyond; peers use rows (mixing_schedule.h).  Knows nothing of peers
 // or messages.
 
@@ -19,7 +19,7 @@
 namespace gossamer {
 
 // A dense matrix of this side is analysed in seconds.
-inline constexpr int kMostDense = 1024;
+inline constexpr int kMaxDense = 1024;
 
 // Square, row-major.
 class MixingMatrix {
@@ -71,7 +71,7 @@ MixingReport Analyze(const MixingMatrix& w);
 // How a schedule contracts the mean-square consensus error per round, in the
 // worst direction: rho^2 of a fixed W; ||W_T ... W_1 - J||^(2/T) of a periodic
 // schedule; the largest eigenvalue of E[W'W] - J of a random one.  Beyond
-// kMostDense peers eigenvalues are right to a millionth: a gap below that, such
+// kMaxDense peers eigenvalues are right to a millionth: a gap below that, such
 // as that of a ring of ten thousand, is not told from none.
 struct Contraction {
   double factor = 0;          // of the squared error, per round

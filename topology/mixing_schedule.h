@@ -98,9 +98,9 @@ inline bool IsRandomized(const MixingSchedule& schedule) {
 }
 // Whether a peer keeps edges to all its neighbours: not to more members than
 // `most` if rows are drawn anew, but to those of the next rounds.
-inline constexpr int kMostNeighbors = 256;
+inline constexpr int kMaxNeighbors = 256;
 inline bool HasPersistentEdges(const MixingSchedule& schedule,
-                               int most = kMostNeighbors) {
+                               int most = kMaxNeighbors) {
   return !IsRandomized(schedule) || schedule.size() <= most;
 }
 

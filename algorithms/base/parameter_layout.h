@@ -17,7 +17,7 @@ namespace gossamer {
 // caller's own has as many as it names.
 enum class Player : uint8_t { kGenerator = 0, kDiscriminator = 1 };
 
-inline constexpr size_t kMostPlayers = 16;
+inline constexpr size_t kMaxPlayers = 16;
 inline constexpr size_t kMaxPlayerNameBytes = 64;
 
 // A contiguous part of a flat vector.

@@ -72,7 +72,7 @@ absl::StatusOr<AllReduce> AllReduce::Create(std::string_view name, int rank,
                     ", ")));
 }
 
-void AllReduce::SetLeaderMessage(Payload message) {
+void AllReduce::SetLeaderMessage(SharedBytes message) {
   assert(rank_ == form_.leader && leader_message_.empty() && !message.empty());
   leader_message_ = std::move(message);
   for (int to = 0; to < size_; ++to) {
@@ -80,7 +80,7 @@ void AllReduce::SetLeaderMessage(Payload message) {
   }
 }
 
-void AllReduce::Start(std::span<float> vector, Payload own) {
+void AllReduce::Start(std::span<float> vector, SharedBytes own) {
   assert(!started_ && can_start() && vector.size() == form_.floats);
   vector_ = vector;
   own_payload_ = std::move(own);
@@ -97,7 +97,7 @@ void AllReduce::Start(std::span<float> vector, Payload own) {
   Advance();
 }
 
-absl::Status AllReduce::OnLeaderMessage(int rank, Payload bytes) {
+absl::Status AllReduce::OnLeaderMessage(int rank, SharedBytes bytes) {
   if (rank != form_.leader || rank == rank_) {
     return absl::DataLossError(
         absl::StrCat("rank ", rank, " would lead an all-reduce that rank ",
@@ -110,7 +110,7 @@ absl::Status AllReduce::OnLeaderMessage(int rank, Payload bytes) {
   return absl::OkStatus();
 }
 
-absl::Status AllReduce::OnMessage(int rank, uint32_t step, Payload bytes) {
+absl::Status AllReduce::OnMessage(int rank, uint32_t step, SharedBytes bytes) {
   if (step < first_step()) return OnLeaderMessage(rank, std::move(bytes));
   const uint32_t index = step - first_step();
   const Transfer expected =
@@ -157,7 +157,7 @@ void AllReduce::Advance() {
 }
 
 void AllReduce::Send(uint32_t step) {
-  Payload same = own_payload_;  // several ranks may get the same part
+  SharedBytes same = own_payload_;  // several ranks may get the same part
   Transfer of;
   for (const Transfer& t : steps_[step].sends) {
     if (t.size == 0) continue;
@@ -166,7 +166,7 @@ void AllReduce::Send(uint32_t step) {
       // Copied, since later steps change the vector while the message may still
       // wait to be sent, or to be sent again.
       const auto bytes = std::as_bytes(vector_.subspan(t.offset, t.size));
-      same = Payload::FromVector({bytes.begin(), bytes.end()});
+      same = SharedBytes::FromVector({bytes.begin(), bytes.end()});
       of = t;
     }
     sent_.push_back({t.rank, step + first_step(), same});
@@ -185,7 +185,7 @@ void AllReduce::Replace(std::span<const std::byte> bytes,
 
 void AllReduce::Combine(uint32_t step) {
   const AllReduceStep& s = steps_[step];
-  const Payload payload = std::exchange(early_[step], Payload());
+  const SharedBytes payload = std::exchange(early_[step], SharedBytes());
   const std::span<const std::byte> bytes = payload.bytes();
   std::span<float> part = vector_.subspan(s.receive.offset, s.receive.size);
   const bool floats = form_.payloads == nullptr;

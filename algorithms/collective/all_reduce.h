@@ -20,7 +20,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "algorithms/base/payload.h"
+#include "algorithms/base/shared_bytes.h"
 #include "algorithms/collective/all_reduce_form.h"
 #include "algorithms/collective/all_reduce_schedule.h"
 #include "algorithms/kernels/kernels.h"
@@ -37,7 +37,7 @@ class AllReduce {
   struct Message {
     int rank = 0;
     uint32_t step = 0;
-    Payload bytes;
+    SharedBytes bytes;
   };
   // The message without which the operation cannot continue.
   struct Awaited {
@@ -58,9 +58,9 @@ class AllReduce {
   static constexpr size_t kMaxFloats = size_t{1} << 30;
 
   // The message of this rank, which leads.  Once; may come before all else.
-  void SetLeaderMessage(Payload message);
+  void SetLeaderMessage(SharedBytes message);
   // The leader's message; empty until it is here.
-  const Payload& leader_message() const { return leader_message_; }
+  const SharedBytes& leader_message() const { return leader_message_; }
   // There is no leader, or its message is here: Start may be called.
   bool can_start() const {
     return form_.leader < 0 || !leader_message_.empty();
@@ -72,13 +72,13 @@ class AllReduce {
   // is not finite makes the mean so at every rank, and all can skip the same
   // step.  With payloads `own` is what counts, and what `vector` held is
   // overwritten.
-  void Start(std::span<float> vector, Payload own = {});
+  void Start(std::span<float> vector, SharedBytes own = {});
 
   // A message of `rank`.  Steps may come early; each is kept (by reference)
   // until its turn, so at most what the schedule has this rank receive, ever.
   // Repeated ones are ignored.  kDataLoss, and nothing changes, if the schedule
   // has no such message, it has another size or is none of this form.
-  absl::Status OnMessage(int rank, uint32_t step, Payload bytes);
+  absl::Status OnMessage(int rank, uint32_t step, SharedBytes bytes);
 
   // Messages to send that have not been taken, in order.
   std::vector<Message> TakeOutgoing();
@@ -106,20 +106,20 @@ class AllReduce {
 
   // The number on the wire of the first step of the schedule.
   uint32_t first_step() const { return form_.leader >= 0 ? 1 : 0; }
-  absl::Status OnLeaderMessage(int rank, Payload bytes);
+  absl::Status OnLeaderMessage(int rank, SharedBytes bytes);
   void Advance();
   void Send(uint32_t step);
   void Combine(uint32_t step);
   void Replace(std::span<const std::byte> bytes, std::span<float> part);
 
   std::vector<AllReduceStep> steps_;
-  std::vector<Payload> early_;  // by step; empty: not here, or used
+  std::vector<SharedBytes> early_;  // by step; empty: not here, or used
   int rank_;
   int size_;
   AllReduceForm form_;
-  Payload leader_message_;
-  Payload own_payload_;   // as it travels
-  Payload own_accepted_;  // as it is added
+  SharedBytes leader_message_;
+  SharedBytes own_payload_;   // as it travels
+  SharedBytes own_accepted_;  // as it is added
   const Kernels* kernels_;
   std::span<float> vector_;
   std::vector<float> own_;  // what kReplaceKeepingOwn has put aside

@@ -14,7 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "algorithms/base/payload.h"
+#include "algorithms/base/shared_bytes.h"
 
 namespace gossamer {
 
@@ -26,7 +26,7 @@ class PayloadFormat {
   // The payload that came as `bytes`, for Add.  kDataLoss unless it is one that
   // an encoder of these options can have written.  Needs no more memory than
   // the largest payload, whatever comes.
-  virtual absl::StatusOr<Payload> Accept(Payload bytes) const = 0;
+  virtual absl::StatusOr<SharedBytes> Accept(SharedBytes bytes) const = 0;
   // sum += what `payload`, which has been accepted, stands for.
   virtual void Add(std::span<const std::byte> payload,
                    std::span<float> sum) const = 0;

@@ -55,7 +55,7 @@ class AdaComp final : public GradientCompressor {
     gradient_ = gradient;
   }
 
-  Payload Contribute(const Payload&, std::span<float>) override {
+  SharedBytes Contribute(const SharedBytes&, std::span<float>) override {
     for (size_t l = 0; l < scales_.size(); ++l) {
       scales_[l] = gradient_.empty() ? 0 : FindOutstanding(l);
     }
@@ -146,12 +146,12 @@ class AdaComp final : public GradientCompressor {
       uint32_t halvings = 0;
       float scale = scales_[l];
       // So that nothing sent, or left of it, is more than twice the largest.
-      while (scale > 2 * maxima_[l][b] && halvings <= kMostHalvings) {
+      while (scale > 2 * maxima_[l][b] && halvings <= kMaxHalvings) {
         scale = scale / 2;
         ++halvings;
       }
       const std::span<uint32_t> found(indices, counts_[l][b]);
-      const size_t count = halvings > kMostHalvings ? 0 : LargestOf(found, r);
+      const size_t count = halvings > kMaxHalvings ? 0 : LargestOf(found, r);
       writer.Bin(layer, count == 0 ? 0 : halvings, found.first(count), scale,
                  r);
       indices += found.size();
@@ -211,7 +211,7 @@ absl::Status OnDevice(const CompressorText&) {
 std::vector<Option> FieldsOf(AdaCompOptions& o) {
   return {WholeOption("bin", &o.bin, 2, kLargestBin),
           WholeOption("conv", &o.conv, 2, kLargestBin),
-          WholeOption("most", &o.most, 1, kMostOfABin),
+          WholeOption("most", &o.most, 1, kMaxOfABin),
           FlagOption("flat", &o.flat)};
 }
 

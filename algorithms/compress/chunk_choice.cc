@@ -34,7 +34,7 @@ void PutField(std::span<std::byte> to, size_t bits, size_t i, uint32_t value) {
 
 ChunkChoice::ChunkChoice(const ParameterLayout& layout, size_t rate, bool flat)
     : rate_(rate), bits_(static_cast<size_t>(std::bit_width(rate - 1))) {
-  assert(rate >= 2 && rate <= kMostRate);
+  assert(rate >= 2 && rate <= kMaxRate);
   if (flat && layout.size() > 0) {
     large_.push_back({0, layout.size()});
   } else {

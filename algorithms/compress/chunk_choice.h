@@ -25,10 +25,10 @@ namespace gossamer {
 // Immutable.
 class ChunkChoice {
  public:
-  // Chunks of `rate` values, 2 to kMostRate, the last of a segment shorter;
+  // Chunks of `rate` values, 2 to kMaxRate, the last of a segment shorter;
   // with `flat` of the vector as if it were one segment.
   ChunkChoice(const ParameterLayout& layout, size_t rate, bool flat);
-  static constexpr size_t kMostRate = size_t{1} << 16;
+  static constexpr size_t kMaxRate = size_t{1} << 16;
 
   // k: of how many chunks one is chosen each.
   size_t chosen() const { return chosen_; }

@@ -66,7 +66,7 @@ struct CodecPart {
   const Codec* codec = nullptr;
   float gamma = 1;  // of a joint payload: times its coefficient
 };
-using DueParts = absl::InlinedVector<int, kMostPlayers>;
+using DueParts = absl::InlinedVector<int, kMaxPlayers>;
 
 // The part of `parts` that is due in a round: each once in as many rounds,
 // in an order that begins anew at a random one, so that no schedule with a

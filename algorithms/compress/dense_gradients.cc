@@ -17,7 +17,7 @@ class DenseGradients final : public GradientCompressor {
   void Begin(const ReduceContext&, std::span<const float> gradient) override {
     gradient_ = gradient;
   }
-  Payload Contribute(const Payload&, std::span<float> vector) override {
+  SharedBytes Contribute(const SharedBytes&, std::span<float> vector) override {
     if (gradient_.empty()) {
       std::ranges::fill(vector, 0.0f);
     } else {
@@ -62,15 +62,18 @@ class DenseWarmup final : public GradientCompressor {
     current_ = context.step < steps_ ? &dense_ : method_.get();
     current_->Begin(context, gradient);
   }
-  Payload MakeLeaderMessage() override { return current_->MakeLeaderMessage(); }
-  Payload Contribute(const Payload& message, std::span<float> vector) override {
+  SharedBytes MakeLeaderMessage() override {
+    return current_->MakeLeaderMessage();
+  }
+  SharedBytes Contribute(const SharedBytes& message,
+                         std::span<float> vector) override {
     return current_->Contribute(message, vector);
   }
   std::span<const float> Finish(std::span<const float> mean) override {
     return current_->Finish(mean);
   }
-  Payload MakeNextLeaderMessage(const ReduceContext& context) override {
-    return context.step + 1 < steps_ ? Payload()
+  SharedBytes MakeNextLeaderMessage(const ReduceContext& context) override {
+    return context.step + 1 < steps_ ? SharedBytes()
                                      : method_->MakeNextLeaderMessage(context);
   }
   void VisitState(StateVisitor& visitor) override {

@@ -159,7 +159,7 @@ bool EliasPacker::Read(size_t values, BitReader& from, std::byte* to) const {
   constexpr size_t kAtOnce = 57 / EliasReadTable::kBits;
   static_assert(7 + kAtOnce * EliasReadTable::kBits < 64);
   constexpr size_t kStretch = 8 * kBlockSize;
-  constexpr size_t kBehind = kAtOnce * EliasReadTable::kMost;
+  constexpr size_t kBehind = kAtOnce * EliasReadTable::kMax;
   // Values of a stretch and, few, behind it; 0 where none was read.
   std::array<int8_t, kStretch + kBehind> read{};
   // The place of the next value, counted from `first`.
@@ -182,7 +182,7 @@ bool EliasPacker::Read(size_t values, BitReader& from, std::byte* to) const {
       };
       if (left - at >= kBehind) [[likely]] {
         for (size_t i = 0; i < kAtOnce; ++i) look();
-      } else if (left - at >= EliasReadTable::kMost) {
+      } else if (left - at >= EliasReadTable::kMax) {
         look();
       }
       if (at > before) {

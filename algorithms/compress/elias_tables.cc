@@ -95,7 +95,7 @@ void EliasReadTable::Append(uint64_t next) {
     count += distance;
     length = reader.position();
   }
-  assert(count <= kMost);
+  assert(count <= kMax);
   steps_.push_back({static_cast<uint8_t>(count), static_cast<uint8_t>(length)});
   values_.push_back(values);
 }

@@ -79,8 +79,8 @@ class EliasReadTable {
   // How many of the next bits a table sees.
   static constexpr uint32_t kBits = 14;
   // No more values than this are in so few bits.
-  static constexpr size_t kMost = 63;
-  // The values that are within the next bits: `count`, at most kMost, in
+  static constexpr size_t kMax = 63;
+  // The values that are within the next bits: `count`, at most kMax, in
   // `length` bits; 0: they are too long, or no code.  Of the sparse regime they
   // begin with one that is not 0, and end where the next such one must be.
   struct Step {

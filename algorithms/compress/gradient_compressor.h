@@ -18,7 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "algorithms/base/parameter_layout.h"
-#include "algorithms/base/payload.h"
+#include "algorithms/base/shared_bytes.h"
 #include "algorithms/base/state.h"
 #include "algorithms/collective/all_reduce_form.h"
 #include "algorithms/compress/value_coder.h"
@@ -76,12 +76,12 @@ class GradientCompressor {
   virtual void Begin(const ReduceContext& context,
                      std::span<const float> gradient) = 0;
   // The message of this rank, which leads the step: what it has chosen for all.
-  virtual Payload MakeLeaderMessage() { return {}; }
+  virtual SharedBytes MakeLeaderMessage() { return {}; }
   // Writes what is to be averaged to `vector` (Form's floats), or returns the
   // payload instead.  `leader_message` is the leader's, checked; empty if
   // nobody leads.
-  virtual Payload Contribute(const Payload& leader_message,
-                             std::span<float> vector) = 0;
+  virtual SharedBytes Contribute(const SharedBytes& leader_message,
+                                 std::span<float> vector) = 0;
   // The mean gradient (all floats of the layout), from the mean of what was
   // contributed; valid until the next step.  The residual is that of the next
   // step from here on.
@@ -90,7 +90,7 @@ class GradientCompressor {
   // After Finish: the message of the rank that leads the step after `context`,
   // if the method can say it before that step's gradient is known; else empty.
   // Asked or not, that step has the same one.
-  virtual Payload MakeNextLeaderMessage(const ReduceContext& context) {
+  virtual SharedBytes MakeNextLeaderMessage(const ReduceContext& context) {
     return {};
   }
 

@@ -103,7 +103,7 @@ void EncodeParts(const Codec& codec, const DueParts& due,
   size_t at = 0;
   if (codec.joint()) {
     // The formats, and the zeros behind them.
-    std::array<std::byte, Aligned(kMostPlayers)> head = {};
+    std::array<std::byte, Aligned(kMaxPlayers)> head = {};
     std::ranges::transform(formats, head.begin(), [](WireFormat format) {
       return static_cast<std::byte>(format);
     });

@@ -20,8 +20,8 @@
 namespace gossamer {
 
 // Formats of parts, in the order of Codec::Due.
-using PartFormats = absl::InlinedVector<WireFormat, kMostPlayers>;
-using PartPayloads = absl::InlinedVector<Encoded, kMostPlayers>;
+using PartFormats = absl::InlinedVector<WireFormat, kMaxPlayers>;
+using PartPayloads = absl::InlinedVector<Encoded, kMaxPlayers>;
 
 // The payloads of the parts that are due in the round of `whole.key`, joint or
 // the only one.  kDataLoss if `whole` has another format, or formats, sizes or

@@ -12,7 +12,7 @@ namespace gossamer {
 namespace {
 
 // So small a layer has no unit of its own.
-constexpr float kLeastScale = 0x1p-60f;
+constexpr float kMinScale = 0x1p-60f;
 
 }  // namespace
 
@@ -34,16 +34,16 @@ void LeaderChoice::FindUnits(std::span<const float> values,
     for (size_t i = begin; i < end; ++i) sum += std::abs(values[i]);
     const float scale =
         std::clamp(static_cast<float>(sum / static_cast<double>(end - begin)),
-                   kLeastScale, kMaxMagnitude);
+                   kMinScale, kMaxMagnitude);
     for (; begin < end; ++begin) {
       units[begin] = std::copysign(scale, values[begin]);
     }
   }
 }
 
-Payload LeaderChoice::Pack(std::span<const uint32_t> indices,
-                           std::span<const float> units,
-                           std::span<const float> code) const {
+SharedBytes LeaderChoice::Pack(std::span<const uint32_t> indices,
+                               std::span<const float> units,
+                               std::span<const float> code) const {
   std::vector<std::byte> message(code_at() + code.size_bytes());
   choice_.Pack(indices, std::span(message).first(choice_.bytes()));
   for (size_t i = 0; i < values(); ++i) {
@@ -59,7 +59,7 @@ Payload LeaderChoice::Pack(std::span<const uint32_t> indices,
   for (const float c : code) {
     Put(message, std::exchange(at, at + sizeof(float)), c);
   }
-  return Payload::FromVector(std::move(message));
+  return SharedBytes::FromVector(std::move(message));
 }
 
 absl::Status LeaderChoice::Check(std::span<const std::byte> message,
@@ -82,7 +82,7 @@ absl::Status LeaderChoice::Check(std::span<const std::byte> message,
   }
   for (size_t l = 0; l < ends_.size(); ++l) {
     const auto scale = Get<float>(message, scales_at() + l * sizeof(float));
-    if (!(scale >= kLeastScale && scale <= kMaxMagnitude)) {
+    if (!(scale >= kMinScale && scale <= kMaxMagnitude)) {
       return broken("has a scale that is not one");
     }
   }

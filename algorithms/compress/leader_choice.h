@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "algorithms/base/payload.h"
+#include "algorithms/base/shared_bytes.h"
 #include "algorithms/compress/chunk_choice.h"
 
 namespace gossamer {
@@ -34,8 +34,9 @@ class LeaderChoice {
   // Writes the units of the leader's `values`, all finite.
   void FindUnits(std::span<const float> values, std::span<float> units) const;
 
-  Payload Pack(std::span<const uint32_t> indices, std::span<const float> units,
-               std::span<const float> code) const;
+  SharedBytes Pack(std::span<const uint32_t> indices,
+                   std::span<const float> units,
+                   std::span<const float> code) const;
   // kDataLoss unless Pack can have written this, with a code of so many floats.
   absl::Status Check(std::span<const std::byte> message, size_t code) const;
   // `message` has been checked.

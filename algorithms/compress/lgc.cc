@@ -19,7 +19,7 @@ namespace {
 // The autoencoder's rate: its loss is a share, so one rate fits all models.
 constexpr double kLearningRate = 1e-2;
 // The largest value in the leader's units: the squares of all fit into a float.
-constexpr float kMostUnits = 1e9f;
+constexpr float kMaxUnits = 1e9f;
 // The first floats of every contribution: the squares of what the rank's code
 // loses and of its values.
 constexpr size_t kLost = 0, kEnergy = 1, kShare = 2;
@@ -97,7 +97,7 @@ class LearnedGradients final : public GradientCompressor {
     for (const uint32_t index : indices_) mean_[index] = 0;
   }
 
-  Payload MakeLeaderMessage() override {
+  SharedBytes MakeLeaderMessage() override {
     leader_choice_->choice().Choose(kernels_, residual_, gradient_, indices_);
     TakeOwn();
     leader_choice_->FindUnits(own_, units_);
@@ -109,7 +109,8 @@ class LearnedGradients final : public GradientCompressor {
     return leader_choice_->Pack(indices_, units_, code);
   }
 
-  Payload Contribute(const Payload& message, std::span<float> vector) override {
+  SharedBytes Contribute(const SharedBytes& message,
+                         std::span<float> vector) override {
     std::ranges::fill(vector, 0.0f);
     leader_choice_->Unpack(message.bytes(), indices_, units_,
                            std::span(code_).first(CodeInMessage(phase())));
@@ -199,7 +200,7 @@ class LearnedGradients final : public GradientCompressor {
   }
   void Scale() {
     for (size_t i = 0; i < indices_.size(); ++i) {
-      scaled_[i] = std::clamp(own_[i] / units_[i], -kMostUnits, kMostUnits);
+      scaled_[i] = std::clamp(own_[i] / units_[i], -kMaxUnits, kMaxUnits);
     }
   }
   void TakeSmall() {
@@ -277,14 +278,14 @@ class LearnedGradients final : public GradientCompressor {
     KeepRest();
   }
 
-  Payload Differ() {
+  SharedBytes Differ() {
     float head[NovelValues::kHead] = {};
     head[kShare] = Fit();
     if (leads()) Judge(head);
     std::vector<float> rest(scaled_);
     kernels_.axpy(-1, restored_, rest);
     const std::vector<float> before(rest);
-    Payload payload = novel_->Write(head, rest, small_);
+    SharedBytes payload = novel_->Write(head, rest, small_);
     // Values that were sent beside the code are restored exactly.
     for (size_t i = 0; i < rest.size(); ++i) {
       if (rest[i] != before[i]) restored_[i] = scaled_[i];
@@ -294,7 +295,7 @@ class LearnedGradients final : public GradientCompressor {
   }
 
   // The payload of a rank without a gradient.
-  Payload Silence() const {
+  SharedBytes Silence() const {
     if (novel_ == nullptr || phase() == LearningPhase::kLearning) return {};
     const float head[NovelValues::kHead] = {};
     std::vector<float> rest(indices_.size());
@@ -373,15 +374,15 @@ absl::Status OnDevice(const CompressorText&) {
 }  // namespace
 
 std::vector<Option> FieldsOf(LgcOptions& o) {
-  constexpr int64_t kMostSteps = 1'000'000'000;
-  constexpr auto kMostRate = static_cast<int64_t>(ChunkChoice::kMostRate);
-  return {WholeOption("rate", &o.rate, 2, kMostRate),
+  constexpr int64_t kMaxSteps = 1'000'000'000;
+  constexpr auto kMaxRate = static_cast<int64_t>(ChunkChoice::kMaxRate);
+  return {WholeOption("rate", &o.rate, 2, kMaxRate),
           WholeOption("code", &o.code, 1, 8),
-          WholeOption("learn", &o.learn, 1, kMostSteps),
+          WholeOption("learn", &o.learn, 1, kMaxSteps),
           RealOption("worst", &o.worst, 0.01, 0.99),
-          WholeOption("again", &o.again, 0, kMostSteps),
+          WholeOption("again", &o.again, 0, kMaxSteps),
           FlagOption("server", &o.server),
-          WholeOption("novel", &o.novel, 2, kMostRate),
+          WholeOption("novel", &o.novel, 2, kMaxRate),
           FlagOption("flat", &o.flat)};
 }
 

@@ -25,8 +25,9 @@ NovelValues::NovelValues(size_t values, size_t rate, size_t small,
       choice_(OneSegment(values), rate, /*flat=*/true),
       kernels_(kernels) {}
 
-Payload NovelValues::Write(std::span<const float> head, std::span<float> rest,
-                           std::span<const float> small) const {
+SharedBytes NovelValues::Write(std::span<const float> head,
+                               std::span<float> rest,
+                               std::span<const float> small) const {
   std::vector<uint32_t> indices(choice_.chosen());
   choice_.Choose(kernels_, rest, {}, indices);
   std::vector<std::byte> bytes(choice_.bytes() + sent() * sizeof(float));
@@ -39,10 +40,10 @@ Payload NovelValues::Write(std::span<const float> head, std::span<float> rest,
   for (const float h : head) put(h);
   for (const uint32_t index : indices) put(std::exchange(rest[index], 0.0f));
   for (const float s : small) put(s);
-  return Payload::FromVector(std::move(bytes));
+  return SharedBytes::FromVector(std::move(bytes));
 }
 
-absl::StatusOr<Payload> NovelValues::Accept(Payload bytes) const {
+absl::StatusOr<SharedBytes> NovelValues::Accept(SharedBytes bytes) const {
   const size_t size = choice_.bytes() + sent() * sizeof(float);
   if (bytes.size() != size) {
     return absl::DataLossError(absl::StrCat(

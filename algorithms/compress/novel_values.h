@@ -31,10 +31,10 @@ class NovelValues final : public PayloadFormat {
 
   // The payload of `head`, of the largest of `rest` and of `small`; takes what
   // it sends out of `rest`.
-  Payload Write(std::span<const float> head, std::span<float> rest,
-                std::span<const float> small) const;
+  SharedBytes Write(std::span<const float> head, std::span<float> rest,
+                    std::span<const float> small) const;
 
-  absl::StatusOr<Payload> Accept(Payload bytes) const override;
+  absl::StatusOr<SharedBytes> Accept(SharedBytes bytes) const override;
   void Add(std::span<const std::byte> payload,
            std::span<float> sum) const override;
 

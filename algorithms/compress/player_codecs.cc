@@ -85,7 +85,7 @@ class PlayersCodec final : public Codec {
   // The longest pause of a player: it is due first in a cycle of N rounds, and
   // last in the next one.
   int idle_rounds() const override {
-    int idle = 2 * kMostRoundsApart;
+    int idle = 2 * kMaxRoundsApart;
     for (const PlacedCodec& p : players_)
       idle = std::min(idle, 2 * p.every - 2);
     return players_.empty() ? 0 : idle;
@@ -186,10 +186,10 @@ absl::StatusOr<PlayerCodec> ReadClause(std::string_view text,
   if (every != std::string_view::npos) {
     const std::string rounds(clause.substr(every + kEvery.size()));
     if (!absl::SimpleAtoi(rounds, &read.every) || read.every < 1 ||
-        read.every > kMostRoundsApart) {
+        read.every > kMaxRoundsApart) {
       return absl::InvalidArgumentError(absl::StrCat(
           "\"every", rounds.empty() ? "" : " ", rounds,
-          "\" is not a number of rounds from 1 to ", kMostRoundsApart));
+          "\" is not a number of rounds from 1 to ", kMaxRoundsApart));
     }
     clause = clause.substr(0, every);
   }

@@ -20,7 +20,7 @@
 
 namespace gossamer {
 
-inline constexpr int kMostRoundsApart = 1000;
+inline constexpr int kMaxRoundsApart = 1000;
 
 // The clause of a text that is of one player, or of those that it does not
 // name.
@@ -36,7 +36,7 @@ bool NamesPlayers(std::string_view text);
 
 // The clauses of a text, one for any other.  kInvalidArgument if it has a
 // clause without a codec, two of one player, or rounds outside 1 to
-// kMostRoundsApart.  Codecs and players are not looked up.
+// kMaxRoundsApart.  Codecs and players are not looked up.
 absl::StatusOr<std::vector<PlayerCodec>> ReadPlayerCodecs(
     std::string_view text);
 

@@ -22,7 +22,7 @@ class QsgdPayloads final : public PayloadFormat {
   explicit QsgdPayloads(std::shared_ptr<const QsgdCoder> coder)
       : coder_(std::move(coder)) {}
 
-  absl::StatusOr<Payload> Accept(Payload bytes) const override {
+  absl::StatusOr<SharedBytes> Accept(SharedBytes bytes) const override {
     const EliasPacker* const packer = coder_->packer();
     if (packer != nullptr && bytes.size() < coder_->size()) {
       const std::shared_ptr<std::byte[]> whole = pool_->Get(coder_->size());
@@ -33,7 +33,7 @@ class QsgdPayloads final : public PayloadFormat {
                          " bytes are no packed payload; all need the same "
                          "gradient_codec"));
       }
-      bytes = Payload(to, whole);
+      bytes = SharedBytes(to, whole);
     }
     GOSSAMER_RETURN_IF_ERROR(coder_->Validate(bytes.bytes()));
     return bytes;
@@ -71,7 +71,7 @@ class QuantizedGradients final : public GradientCompressor {
     gradient_ = gradient;
   }
 
-  Payload Contribute(const Payload&, std::span<float> vector) override {
+  SharedBytes Contribute(const SharedBytes&, std::span<float> vector) override {
     if (gradient_.empty()) {
       std::ranges::fill(vector, 0.0f);
       gradient_ = vector;
@@ -84,9 +84,9 @@ class QuantizedGradients final : public GradientCompressor {
       const std::shared_ptr<std::byte[]> packed = pool_->Get(size);
       const std::span<std::byte> to(packed.get(), size);
       const size_t shorter = coder_->packer()->Pack(bytes, to);
-      if (shorter > 0) return Payload(to.first(shorter), packed);
+      if (shorter > 0) return SharedBytes(to.first(shorter), packed);
     }
-    return Payload(bytes, owner);
+    return SharedBytes(bytes, owner);
   }
 
   std::span<const float> Finish(std::span<const float> mean) override {

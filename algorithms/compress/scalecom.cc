@@ -34,11 +34,12 @@ class ScaleCom final : public SparseGradients {
     return form;
   }
 
-  Payload MakeLeaderMessage() override {
+  SharedBytes MakeLeaderMessage() override {
     return MakeMessage(ahead_ ? std::span<const float>() : gradient_);
   }
 
-  Payload Contribute(const Payload& message, std::span<float> vector) override {
+  SharedBytes Contribute(const SharedBytes& message,
+                         std::span<float> vector) override {
     Forget();
     choice_->Unpack(message.bytes(), indices_);
     if (gradient_.empty()) {
@@ -64,10 +65,10 @@ class ScaleCom final : public SparseGradients {
     return mean_;
   }
 
-  Payload MakeNextLeaderMessage(const ReduceContext& context) override {
+  SharedBytes MakeNextLeaderMessage(const ReduceContext& context) override {
     const bool leads = LeaderOf(context.step + 1, context.size) == context.rank;
     return ahead_ && leads && choice_->chosen() > 0 ? MakeMessage({})
-                                                    : Payload();
+                                                    : SharedBytes();
   }
 
  private:
@@ -75,12 +76,12 @@ class ScaleCom final : public SparseGradients {
     return static_cast<int>(step % static_cast<uint64_t>(size));
   }
 
-  Payload MakeMessage(std::span<const float> gradient) const {
+  SharedBytes MakeMessage(std::span<const float> gradient) const {
     std::vector<uint32_t> indices(choice_->chosen());
     choice_->Choose(kernels_, residual_, gradient, indices);
     std::vector<std::byte> message(choice_->bytes());
     choice_->Pack(indices, message);
-    return Payload::FromVector(std::move(message));
+    return SharedBytes::FromVector(std::move(message));
   }
 
   // All but what was set in the last step is 0 already.

@@ -6,7 +6,7 @@ namespace gossamer {
 
 std::vector<Option> FieldsOf(SparseOptions& o) {
   return {WholeOption("rate", &o.rate, 2,
-                      static_cast<int64_t>(ChunkChoice::kMostRate)),
+                      static_cast<int64_t>(ChunkChoice::kMaxRate)),
           RealOption("beta", &o.beta, 1e-6, 1), FlagOption("flat", &o.flat)};
 }
 

@@ -118,7 +118,7 @@ TernaryBins::Writer::Writer(const TernaryBins& format,
 void TernaryBins::Writer::Bin(const BinnedLayer& layer, uint32_t halvings,
                               std::span<const uint32_t> indices, float value,
                               float* x) {
-  assert(indices.size() <= kMostOfABin && halvings <= kMostHalvings);
+  assert(indices.size() <= kMaxOfABin && halvings <= kMaxHalvings);
   bytes_[count_++] = static_cast<std::byte>(
       indices.empty() ? 0 : halvings << 6 | indices.size());
   const size_t size = indices.size() * layer.entry_bytes();
@@ -128,12 +128,12 @@ void TernaryBins::Writer::Bin(const BinnedLayer& layer, uint32_t halvings,
   end_ += size;
 }
 
-Payload TernaryBins::Writer::Finish() {
+SharedBytes TernaryBins::Writer::Finish() {
   bytes_.resize(end_);
-  return Payload::FromVector(std::move(bytes_));
+  return SharedBytes::FromVector(std::move(bytes_));
 }
 
-absl::StatusOr<Payload> TernaryBins::Accept(Payload payload) const {
+absl::StatusOr<SharedBytes> TernaryBins::Accept(SharedBytes payload) const {
   const std::span<const std::byte> bytes = payload.bytes();
   if (bytes.size() < fixed_bytes() || bytes.empty()) {
     return Broken("too few bytes");
@@ -151,7 +151,7 @@ absl::StatusOr<Payload> TernaryBins::Accept(Payload payload) const {
     if (std::signbit(scale)) return Broken("a negative scale");
     for (size_t b = 0; b < layer.bins(); ++b) {
       const auto head = std::to_integer<uint32_t>(bytes[count_at++]);
-      const size_t count = head & kMostOfABin;
+      const size_t count = head & kMaxOfABin;
       if (count == 0 && head != 0) return Broken("a scale of no values");
       if (count > 0 && scale == 0) return Broken("values of no scale");
       if (bytes.size() - at < count * width) {
@@ -180,13 +180,13 @@ void TernaryBins::Add(std::span<const std::byte> payload,
     const BinnedLayer& layer = layers_[l];
     const size_t width = layer.entry_bytes();
     const auto add = width == 1 ? AddTo<1> : AddTo<2>;
-    std::array<float, kMostHalvings + 1> values = {
+    std::array<float, kMaxHalvings + 1> values = {
         Get<float>(payload, l * sizeof(float))};
     for (size_t i = 1; i < values.size(); ++i) values[i] = values[i - 1] / 2;
     float* bin = sum.data() + layer.extent.offset;
     for (size_t b = layer.bins(); b > 0; --b, bin += layer.bin) {
       const auto head = std::to_integer<uint32_t>(payload[count_at++]);
-      const size_t count = head & kMostOfABin;
+      const size_t count = head & kMaxOfABin;
       add(bin, payload, at, count, values[head >> 6]);
       at += count * width;
     }

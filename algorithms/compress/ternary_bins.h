@@ -23,8 +23,8 @@
 
 namespace gossamer {
 
-inline constexpr uint32_t kMostOfABin = 63;
-inline constexpr uint32_t kMostHalvings = 3;
+inline constexpr uint32_t kMaxOfABin = 63;
+inline constexpr uint32_t kMaxHalvings = 3;
 inline constexpr size_t kLargestBin = 1 << 15;
 
 // A large segment, cut into bins, the last shorter.
@@ -57,11 +57,11 @@ class TernaryBins final : public PayloadFormat {
     Writer(const TernaryBins& format, std::span<const float> scales,
            std::span<const float> gradient, size_t most);
     // The next bin, of `layer`: at `indices` (in the bin, rising, at most
-    // kMostOfABin) are sgn(x) · value, value = scale · 2^−halvings.  They are
+    // kMaxOfABin) are sgn(x) · value, value = scale · 2^−halvings.  They are
     // taken from x.
     void Bin(const BinnedLayer& layer, uint32_t halvings,
              std::span<const uint32_t> indices, float value, float* x);
-    Payload Finish();
+    SharedBytes Finish();
 
    private:
     std::vector<std::byte> bytes_;
@@ -69,7 +69,7 @@ class TernaryBins final : public PayloadFormat {
     size_t end_;    // of the indices so far
   };
 
-  absl::StatusOr<Payload> Accept(Payload bytes) const override;
+  absl::StatusOr<SharedBytes> Accept(SharedBytes bytes) const override;
   void Add(std::span<const std::byte> payload,
            std::span<float> sum) const override;
 

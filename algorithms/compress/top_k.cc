@@ -24,7 +24,7 @@ class TopKPayloads final : public PayloadFormat {
   size_t floats() const { return choice_->chosen() + choice_->small_floats(); }
   size_t size() const { return choice_->bytes() + sizeof(float) * floats(); }
 
-  absl::StatusOr<Payload> Accept(Payload bytes) const override {
+  absl::StatusOr<SharedBytes> Accept(SharedBytes bytes) const override {
     if (bytes.size() != size()) {
       return absl::DataLossError(
           absl::StrCat("a top-k payload has ", bytes.size(), " bytes, not ",
@@ -75,7 +75,7 @@ class TopK final : public SparseGradients {
     return {.floats = residual_.size(), .payloads = format_};
   }
 
-  Payload Contribute(const Payload&, std::span<float>) override {
+  SharedBytes Contribute(const SharedBytes&, std::span<float>) override {
     std::vector<float> values(contributed());
     if (!gradient_.empty()) GatherSmall(values);
     // Block by block, so that memory is read once.
@@ -90,7 +90,7 @@ class TopK final : public SparseGradients {
     choice_->Pack(indices_, std::span(payload).first(choice_->bytes()));
     std::memcpy(payload.data() + choice_->bytes(), values.data(),
                 values.size() * sizeof(float));
-    return Payload::FromVector(std::move(payload));
+    return SharedBytes::FromVector(std::move(payload));
   }
 
   std::span<const float> Finish(std::span<const float> mean) override {

@@ -19,7 +19,7 @@ constexpr uint64_t kMaxId = uint64_t{1} << 62;
 
 // Two ends that find each other after any faults begin anew fewer times than
 // this (PROTOCOL.md 8).
-constexpr int kMostBeginnings = 8;
+constexpr int kMaxBeginnings = 8;
 
 // This number is the same at both ends and differs between edges, so that an
 // edge's resync boundary is agreed on without a message (PROTOCOL.md 4.9).
@@ -232,7 +232,7 @@ std::vector<Edge::OutFrame> Edge::TakeFrames() {
 }
 
 absl::Status Edge::OnFrame(uint64_t connection, std::span<const std::byte> head,
-                           Payload body) {
+                           SharedBytes body) {
   GOSSAMER_ASSIGN_OR_RETURN(const EdgeHeader header, DecodeHeader(head));
   GOSSAMER_RETURN_IF_ERROR(CheckFits(header));
   if (header.payload_bytes != body.size()) {
@@ -284,7 +284,7 @@ absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
   // Each new beginning costs this end two vectors to set to zero, and the
   // sender a hundred bytes.
   const uint64_t theirs = end_.state().peer_epoch;
-  if (h.epoch > theirs && theirs != 0 && ++began_ > kMostBeginnings) {
+  if (h.epoch > theirs && theirs != 0 && ++began_ > kMaxBeginnings) {
     return absl::DataLossError(absl::StrCat("hello that begins anew for the ",
                                             began_, "th time on a connection"));
   }
@@ -321,7 +321,7 @@ absl::Status Edge::OnOtherCodec(const EdgeHeader& hello) const {
   return switches ? absl::AbortedError(what) : absl::OkStatus();
 }
 
-absl::Status Edge::OnData(const EdgeHeader& h, Payload body) {
+absl::Status Edge::OnData(const EdgeHeader& h, SharedBytes body) {
   if (h.epoch != end_.state().peer_epoch ||
       h.peer_epoch != end_.state().epoch) {
     return absl::OkStatus();  // another incarnation: not worth a validation

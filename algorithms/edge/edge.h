@@ -20,7 +20,7 @@
 
 #include "absl/status/status.h"
 #include "algorithms/base/ids.h"
-#include "algorithms/base/payload.h"
+#include "algorithms/base/shared_bytes.h"
 #include "algorithms/compress/codec.h"
 #include "algorithms/edge/edge_codec_state.h"
 #include "algorithms/edge/edge_end.h"
@@ -85,7 +85,7 @@ class Edge {
  public:
   struct OutFrame {
     std::vector<std::byte> head;
-    Payload body;
+    SharedBytes body;
     // Of a payload its exchange, of a skip the first one that is undecided; 0
     // of a hello.
     ExchangeId exchange = 0;
@@ -184,7 +184,7 @@ class Edge {
   // switch its codec and has not heard of the other, to begin again with the
   // codec of the other kind.
   absl::Status OnFrame(uint64_t connection, std::span<const std::byte> head,
-                       Payload body);
+                       SharedBytes body);
 
   // Frames to send now, in order, on the newest connection.  A payload that a
   // device has not encoded yet stays, and so do the frames behind it.
@@ -223,7 +223,7 @@ class Edge {
   absl::Status CheckFits(const EdgeHeader& header) const;
   absl::Status OnHello(uint64_t connection, const EdgeHeader& header);
   absl::Status OnOtherCodec(const EdgeHeader& hello) const;
-  absl::Status OnData(const EdgeHeader& header, Payload body);
+  absl::Status OnData(const EdgeHeader& header, SharedBytes body);
   void OnRequestedFormat(uint8_t format);
   void ExtendRecords();
 

@@ -44,7 +44,7 @@ EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
     message.ready = queue.RecordFence();
   }
   const std::span<const std::byte> bytes(owner.get(), size);
-  message.bytes = Payload(bytes, std::move(owner));
+  message.bytes = SharedBytes(bytes, std::move(owner));
   return message;
 }
 
@@ -121,7 +121,7 @@ void EdgeCodecState::OnReset() {
 
 absl::StatusOr<EdgeMessage> EdgeCodecState::Receive(ExchangeId id,
                                                     WireFormat format, float c,
-                                                    Payload bytes) const {
+                                                    SharedBytes bytes) const {
   EdgeMessage message{.format = format, .c = c, .bytes = std::move(bytes)};
   GOSSAMER_RETURN_IF_ERROR(Validate(message.encoded(id)));
   if (bounds_differences()) {

@@ -23,7 +23,7 @@
 #include "absl/status/statusor.h"
 #include "algorithms/base/buffer_pool.h"
 #include "algorithms/base/ids.h"
-#include "algorithms/base/payload.h"
+#include "algorithms/base/shared_bytes.h"
 #include "algorithms/compress/codec.h"
 #include "algorithms/compress/joint_payload.h"
 #include "algorithms/kernels/device_queue.h"
@@ -36,7 +36,7 @@ struct EdgeMessage {
   float c = 0;
   // Codec::MaxMagnitude, once it is known.
   std::optional<float> max_magnitude = {};
-  Payload bytes = {};
+  SharedBytes bytes = {};
   // A device has encoded `bytes` once this fence is done.
   DeviceFence ready = {};
 
@@ -156,7 +156,7 @@ class EdgeCodecState {
   // A message of the other end as it arrived, validated.  kDataLoss if it is
   // none of this codec.
   absl::StatusOr<EdgeMessage> Receive(ExchangeId id, WireFormat format, float c,
-                                      Payload bytes) const;
+                                      SharedBytes bytes) const;
   // kDataLoss unless `payload` may belong to the exchange of its key.
   absl::Status Validate(const Encoded& payload) const {
     return ValidateParts(*codec_, payload);

@@ -108,7 +108,7 @@ bool GetQueue(Reader& r, Queue& queue) {
     held.prev = r.Get<uint64_t>();
     held.token.format = r.Get<WireFormat>();
     held.token.c = r.Get<float>();
-    held.token.bytes = Payload::FromVector(r.GetArray<std::byte>());
+    held.token.bytes = SharedBytes::FromVector(r.GetArray<std::byte>());
     queue.PushBack(std::move(held));
   }
   return r.ok();

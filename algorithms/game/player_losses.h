@@ -38,7 +38,7 @@ inline PlayerLosses Bounded(PlayerLosses losses) {
   std::erase_if(losses, [](const PlayerLoss& loss) {
     return !IsPlayerName(loss.player);
   });
-  if (losses.size() > kMostPlayers) losses.resize(kMostPlayers);
+  if (losses.size() > kMaxPlayers) losses.resize(kMaxPlayers);
   return losses;
 }
 
@@ -53,7 +53,7 @@ inline double ValueOf(const PlayerLosses& losses, std::string_view player) {
 inline void AddPlayers(const PlayerLosses& losses,
                        std::vector<std::string>& names) {
   for (const PlayerLoss& loss : losses) {
-    if (names.size() == kMostPlayers) return;
+    if (names.size() == kMaxPlayers) return;
     if (std::ranges::find(names, loss.player) != names.end()) continue;
     names.push_back(loss.player);
   }

@@ -92,7 +92,7 @@ double GammaOfCold(std::string_view codec) {
 
 // The dual is an oscillator that a codec's lag drives, and what is coarser than
 // innov-int4 lags too far.
-constexpr double kLeastContraction = 0.95;
+constexpr double kMinContraction = 0.95;
 
 void CheckCold(const MethodSettings& s, Problems& problems) {
   const auto refuse = [&](std::string_view key, const auto& is,
@@ -135,7 +135,7 @@ void CheckCold(const MethodSettings& s, Problems& problems) {
            "shortened, it moves where the run ends; leave it out");
   }
   if (s.codec_parts > 1 || s.codec_of_players || !s.codec_has_replica ||
-      s.codec_contraction < kLeastContraction) {
+      s.codec_contraction < kMinContraction) {
     refuse("mixing.codec", absl::StrCat("\"", s.codec, "\""),
            "is stable with innov-int8, innov-int4 or dyna, whole: coarser "
            "innovations lag behind the dual, and others have no replica");

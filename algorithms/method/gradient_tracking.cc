@@ -142,10 +142,10 @@ std::unique_ptr<Game> Track(std::unique_ptr<Game> game) {
 }
 
 // That of innov-lm2 is above, those of signs and of top-k are below.
-constexpr double kLeastContraction = 0.85;
+constexpr double kMinContraction = 0.85;
 
 void Check(const MethodSettings& s, Problems& problems) {
-  if (s.codec_contraction < kLeastContraction) {
+  if (s.codec_contraction < kMinContraction) {
     problems.Refuse("mixing.codec", "is \"", s.codec,
                     "\", but what coarse innovations lag behind grows in "
                     "gradient-tracking: take innov-int8, innov-int4 or "

@@ -12,10 +12,10 @@ namespace {
 // The range and the steps of the search for the order a, on ln(a − 1).  Any
 // order gives a bound that holds, so a search that stops early is only less
 // tight.
-constexpr double kLeastLog = -12, kMostLog = 25;
+constexpr double kMinLog = -12, kMaxLog = 25;
 constexpr int kHalvings = 200;
 // More queries than a run makes.
-constexpr uint64_t kMostQueries = uint64_t{1} << 40;
+constexpr uint64_t kMaxQueries = uint64_t{1} << 40;
 
 // Canonne, Kamath and Steinke, NeurIPS 2020, proposition 12, by the logarithm
 // of a − 1: it spreads orders close above 1 as widely as large ones.
@@ -32,7 +32,7 @@ double EpsilonOfRdp(double per_order, double delta) {
   if (per_order <= 0) return 0;
   // Golden sections: the bound falls, then rises with the order.
   constexpr double kGolden = 0.6180339887498949;
-  double low = kLeastLog, high = kMostLog;
+  double low = kMinLog, high = kMaxLog;
   for (int i = 0; i < kHalvings; ++i) {
     const double a = high - kGolden * (high - low);
     const double b = low + kGolden * (high - low);
@@ -72,7 +72,7 @@ uint64_t RdpAccountant::Allowed(const PrivacyBudget& budget) const {
   };
   // ε rises with the number of queries, so the largest number that fits is
   // found by halving.
-  uint64_t low = 0, high = kMostQueries;
+  uint64_t low = 0, high = kMaxQueries;
   while (low < high) {
     const uint64_t middle = low + (high - low + 1) / 2;
     if (fits(middle)) {

@@ -30,9 +30,9 @@ Problems ProblemsOf(const DataLensSettings& s, int dimensions) {
                     "; it must lie between 0 and 1, well below one over the "
                     "number of examples");
   }
-  problems.Range("teachers", s.teachers, 1, kMostVotes);
+  problems.Range("teachers", s.teachers, 1, kMaxVotes);
   problems.Range("top", s.top, 1, dimensions);
-  problems.Range("batch", s.batch, 1, kMostBatch);
+  problems.Range("batch", s.batch, 1, kMaxBatch);
   problems.Range("discriminator_steps", s.discriminator_steps, 1, 1000);
   problems.Range("student_steps", s.student_steps, 1, 1000);
   problems.Range("teacher_width", s.teacher_width, 1, 1 << 16);

@@ -16,8 +16,8 @@
 namespace gossamer {
 
 // Votes on one coordinate that a 16-bit sum holds, with room to spare.
-inline constexpr int kMostVotes = 30000;
-inline constexpr int kMostBatch = 4096;
+inline constexpr int kMaxVotes = 30000;
+inline constexpr int kMaxBatch = 4096;
 
 // Adds one teacher's vote on one image to `sum`: of the `top` coordinates of
 // `gradient` that are largest (of equals the first), +1 with probability

@@ -15,7 +15,7 @@ namespace {
 
 // scikit-learn's pixels are counts from 0 to 16.
 constexpr int kLargest = 16;
-constexpr size_t kMostLines = 100000;
+constexpr size_t kMaxLines = 100000;
 constexpr int kHeldOutEvery = 5;
 
 bool ParseLine(const std::string& line, ImageBatch& to) {
@@ -55,7 +55,7 @@ absl::StatusOr<Digits> ReadDigits(const std::string& path) {
         // The line's number decides, and not chance, so that all runs and seeds
         // are held against the same images.
         number % kHeldOutEvery == 0 ? digits.held_out : digits.train;
-    if (number > kMostLines || !ParseLine(line, to)) {
+    if (number > kMaxLines || !ParseLine(line, to)) {
       return absl::DataLossError(
           absl::StrCat(path, ":", number,
                        ": not 64 values from 0 to 16 and a class from 0 to 9"));

@@ -229,16 +229,16 @@ void Shuffle(ImageSet& set, RngKey key) {
 
 absl::StatusOr<ImageData> RenderEmoji(
     const EmojiSpec& spec, const std::function<void(int, int)>& progress) {
-  constexpr int kMost = 100000;
-  if (spec.train_per_class < 5 || spec.train_per_class > kMost ||
+  constexpr int kMax = 100000;
+  if (spec.train_per_class < 5 || spec.train_per_class > kMax ||
       spec.train_per_class % 5 != 0 || spec.held_out_per_class < 1 ||
-      spec.held_out_per_class > kMost) {
+      spec.held_out_per_class > kMax) {
     return absl::InvalidArgumentError(
         absl::StrCat("images per class: ", spec.train_per_class,
                      " to train and ", spec.held_out_per_class,
                      " held out; the first must be a multiple of "
                      "5, both 1 to ",
-                     kMost));
+                     kMax));
   }
   if (spec.families_per_class != 0 &&
       spec.families_per_class < static_cast<int>(kHeldOut)) {

@@ -29,8 +29,8 @@
 namespace gossamer {
 namespace {
 
-constexpr int kMostThreads = 1024;
-constexpr uint64_t kMostFileBytes = uint64_t{1} << 28;
+constexpr int kMaxThreads = 1024;
+constexpr uint64_t kMaxFileBytes = uint64_t{1} << 28;
 // Refused files that an error names.
 constexpr size_t kNamed = 10;
 // A few damaged files of a small folder are no large share of a data set.
@@ -191,7 +191,7 @@ class Pool {
     const auto file = ReadPictureFile(sources_.path(i));
     if (!file.ok()) return Refuse(i, file.status());
     const auto decoded =
-        DecodeImage(*file, {.least_side = 2 * build_.resolution});
+        DecodeImage(*file, {.min_side = 2 * build_.resolution});
     if (!decoded.ok()) return Refuse(i, decoded.status());
     ResizeCentre(*decoded, build_.resolution, image);
     GOSSAMER_RETURN_IF_ERROR(writer_.Keep(i, image));
@@ -216,8 +216,7 @@ class Pool {
       return absl::InternalError(
           absl::StrCat(list_path_, " cannot be written"));
     }
-    const double most =
-        build_.most_refused * static_cast<double>(counts_.files);
+    const double most = build_.max_refused * static_cast<double>(counts_.files);
     if (counts_.refused <= kRefusedAlways ||
         static_cast<double>(counts_.refused) <= most) {
       return absl::OkStatus();
@@ -304,13 +303,13 @@ absl::StatusOr<std::optional<ImageBuildResult>> Existing(
 absl::Status Check(const ImageBuild& build) {
   GOSSAMER_RETURN_IF_ERROR(
       CheckSide(static_cast<uint64_t>(std::max(build.resolution, 0))));
-  if (build.threads < 1 || build.threads > kMostThreads) {
+  if (build.threads < 1 || build.threads > kMaxThreads) {
     return absl::InvalidArgumentError(absl::StrCat(
-        build.threads, " threads; 1 to ", kMostThreads, " are allowed"));
+        build.threads, " threads; 1 to ", kMaxThreads, " are allowed"));
   }
-  if (!(build.most_refused >= 0 && build.most_refused <= 1)) {
+  if (!(build.max_refused >= 0 && build.max_refused <= 1)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a share of ", build.most_refused,
+        absl::StrCat("a share of ", build.max_refused,
                      " that may be refused; it lies between 0 and 1"));
   }
   return absl::OkStatus();
@@ -325,11 +324,11 @@ absl::StatusOr<std::vector<uint8_t>> ReadPictureFile(const std::string& path) {
   struct stat info = {};
   if (::fstat(fd, &info) != 0) return absl::ErrnoToStatus(errno, "stat");
   if (!S_ISREG(info.st_mode) ||
-      static_cast<uint64_t>(info.st_size) > kMostFileBytes) {
+      static_cast<uint64_t>(info.st_size) > kMaxFileBytes) {
     return absl::DataLossError(absl::StrCat("has ", info.st_size,
                                             " bytes; a picture file has at "
                                             "most ",
-                                            kMostFileBytes));
+                                            kMaxFileBytes));
   }
   std::vector<uint8_t> bytes(static_cast<size_t>(info.st_size));
   size_t have = 0;

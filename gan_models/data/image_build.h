@@ -22,7 +22,7 @@ struct ImageBuild {
   int resolution = 128;
   int threads = 1;
   // The share of the files that may be refused; more end the build.
-  double most_refused = 0.01;
+  double max_refused = 0.01;
 };
 
 // Without a folder of its own the held-out part is every 20th picture of a

@@ -23,8 +23,8 @@ namespace gossamer {
 namespace {
 
 constexpr std::string_view kMagic = "gossimg\n";
-constexpr uint64_t kMostEntries = std::numeric_limits<int>::max();
-constexpr uint64_t kMostNamesBytes = uint64_t{1} << 30;
+constexpr uint64_t kMaxEntries = std::numeric_limits<int>::max();
+constexpr uint64_t kMaxNamesBytes = uint64_t{1} << 30;
 
 // The places of the header's fields.  The checksum is of all bytes before it.
 enum : size_t {
@@ -52,12 +52,12 @@ absl::Status InFile(const std::string& path, const absl::Status& status) {
 }  // namespace
 
 absl::Status CheckSide(uint64_t side) {
-  if (side >= kLeastSide && side <= kMostSide && side % 4 == 0) {
+  if (side >= kMinSide && side <= kMaxSide && side % 4 == 0) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
       absl::StrCat("a resolution of ", side, "; it is a multiple of 4 from ",
-                   kLeastSide, " to ", kMostSide));
+                   kMinSide, " to ", kMaxSide));
 }
 
 std::vector<std::byte> ImageCacheHeader::Encode() const {
@@ -102,9 +102,9 @@ absl::StatusOr<ImageCacheHeader> ImageCacheHeader::Parse(
   h.entries_crc = Get<uint32_t>(bytes, kAtEntriesCrc);
   h.names_crc = Get<uint32_t>(bytes, kAtNamesCrc);
   // Products of these bounds fit 64 bits.
-  if (!CheckSide(h.side).ok() || h.entries < 1 || h.entries > kMostEntries ||
+  if (!CheckSide(h.side).ok() || h.entries < 1 || h.entries > kMaxEntries ||
       h.classes < 1 || h.classes > kEntryClass ||
-      h.names_bytes > kMostNamesBytes) {
+      h.names_bytes > kMaxNamesBytes) {
     return Damaged(absl::StrCat("claims ", h.entries, " pictures of side ",
                                 h.side, " in ", h.classes,
                                 " classes, which is out of range"));

@@ -26,10 +26,10 @@
 
 namespace gossamer {
 
-inline constexpr int kLeastSide = 8, kMostSide = 1024;
+inline constexpr int kMinSide = 8, kMaxSide = 1024;
 
 // Returns kInvalidArgument unless a picture may have this many pixels in a row:
-// a multiple of 4 from kLeastSide to kMostSide.
+// a multiple of 4 from kMinSide to kMaxSide.
 absl::Status CheckSide(uint64_t side);
 
 // The flags of an entry; the class has the bits below.

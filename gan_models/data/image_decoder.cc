@@ -56,12 +56,12 @@ absl::StatusOr<DecodedImage> DecodePng(std::span<const uint8_t> file,
 absl::Status CheckImageSize(uint64_t width, uint64_t height,
                             const DecodeOptions& options) {
   // No format has sides of more than 31 bits, so the product fits.
-  if (width > 0 && height > 0 && width * height <= options.most_pixels) {
+  if (width > 0 && height > 0 && width * height <= options.max_pixels) {
     return absl::OkStatus();
   }
   return absl::DataLossError(absl::StrCat("claims ", width, "x", height,
                                           " pixels; a picture has 1 to ",
-                                          options.most_pixels));
+                                          options.max_pixels));
 }
 
 absl::StatusOr<DecodedImage> DecodeImage(std::span<const uint8_t> file,

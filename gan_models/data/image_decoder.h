@@ -27,16 +27,16 @@ struct DecodedImage {
 struct DecodeOptions {
   // A JPEG may be decoded at 1/2, 1/4 or 1/8 of its size as long as its shorter
   // side has this many pixels; 0: at its full size.
-  int least_side = 0;
+  int min_side = 0;
   // Pixels of a picture at its full size; 2^26 are 192 MB.
-  uint64_t most_pixels = uint64_t{1} << 26;
+  uint64_t max_pixels = uint64_t{1} << 26;
 };
 
 // Decodes a whole file.  Every picture becomes 8-bit RGB: grey is repeated,
 // inks (CMYK) become light without a colour profile, palettes are looked up, 16
 // bits are rounded to 8, and what is transparent shows white.  Orientation tags
 // are not followed.
-// kDataLoss: not a picture, cut, damaged, or larger than `most_pixels`.
+// kDataLoss: not a picture, cut, damaged, or larger than `max_pixels`.
 absl::StatusOr<DecodedImage> DecodeImage(std::span<const uint8_t> file,
                                          const DecodeOptions& options);
 

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Indices of examples are ints.
-constexpr size_t kMostFiles = std::numeric_limits<int>::max();
+constexpr size_t kMaxFiles = std::numeric_limits<int>::max();
 
 bool IsPictureName(const std::string& name) {
   for (const char* const ending : {".jpg", ".jpeg", ".png"}) {
@@ -76,9 +76,9 @@ absl::Status ImageFolder::AddClass(const std::string& folder, bool has_classes,
             list->path().string());
         continue;
       }
-      if (names_.size() == kMostFiles) {
-        return absl::OutOfRangeError(absl::StrCat(
-            folder_, " has more than ", kMostFiles, " picture files"));
+      if (names_.size() == kMaxFiles) {
+        return absl::OutOfRangeError(absl::StrCat(folder_, " has more than ",
+                                                  kMaxFiles, " picture files"));
       }
       names_.push_back(text_.size());
       text_.append(name.c_str(), name.size() + 1);

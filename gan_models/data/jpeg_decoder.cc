@@ -18,10 +18,10 @@ namespace {
 
 // A progressive file that repeats its scans costs time without end; encoders
 // write about ten.
-constexpr int kMostScans = 100;
+constexpr int kMaxScans = 100;
 // libjpeg's own arrays: the coefficients of a progressive picture of 2^26
 // pixels.
-constexpr long kMostLibraryBytes = 512L << 20;
+constexpr long kMaxLibraryBytes = 512L << 20;
 
 // The decoder, and the way back from an error of libjpeg.  The functions that
 // may be left by longjmp() have no variable with a destructor.
@@ -58,9 +58,9 @@ void OnMessage(j_common_ptr info, int level) {
 
 void OnProgress(j_common_ptr info) {
   auto* const decoder = static_cast<Decoder*>(info->client_data);
-  if (decoder->info.input_scan_number <= kMostScans) return;
+  if (decoder->info.input_scan_number <= kMaxScans) return;
   std::snprintf(decoder->message, sizeof decoder->message, "more than %d scans",
-                kMostScans);
+                kMaxScans);
   std::longjmp(decoder->failed, 1);
 }
 
@@ -74,15 +74,15 @@ bool ReadHeader(Decoder& decoder, std::span<const uint8_t> file) {
   jpeg_create_decompress(&decoder.info);
   decoder.progress.progress_monitor = OnProgress;
   decoder.info.progress = &decoder.progress;
-  decoder.info.mem->max_memory_to_use = kMostLibraryBytes;
+  decoder.info.mem->max_memory_to_use = kMaxLibraryBytes;
   jpeg_mem_src(&decoder.info, file.data(), file.size());
   jpeg_read_header(&decoder.info, /*require_image=*/TRUE);
   return true;
 }
 
 // Chooses the size and the colours of the output, whose shorter side is at
-// least `least_side` if the picture's is.
-bool Prepare(Decoder& decoder, int least_side) {
+// least `min_side` if the picture's is.
+bool Prepare(Decoder& decoder, int min_side) {
   jpeg_decompress_struct& info = decoder.info;
   if (setjmp(decoder.failed) != 0) return false;
   // libjpeg converts everything but four components, which it gives as CMYK.
@@ -91,9 +91,9 @@ bool Prepare(Decoder& decoder, int least_side) {
   info.scale_denom = 8;
   info.scale_num = 8;
   // The sizes with fast inverse transforms.
-  while (least_side > 0 && info.scale_num > 1 &&
+  while (min_side > 0 && info.scale_num > 1 &&
          shorter * (info.scale_num / 2) / 8 >=
-             static_cast<unsigned>(least_side)) {
+             static_cast<unsigned>(min_side)) {
     info.scale_num /= 2;
   }
   jpeg_calc_output_dimensions(&info);
@@ -150,7 +150,7 @@ absl::StatusOr<DecodedImage> DecodeJpeg(std::span<const uint8_t> file,
         "JPEG: ", info.num_components,
         " components; only 1 (grey), 3 (colour) and 4 (inks) have a meaning"));
   }
-  if (!Prepare(decoder, options.least_side)) return Damaged(decoder);
+  if (!Prepare(decoder, options.min_side)) return Damaged(decoder);
   DecodedImage image = {
       .width = static_cast<int>(info.output_width),
       .height = static_cast<int>(info.output_height),

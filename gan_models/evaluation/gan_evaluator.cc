@@ -261,8 +261,8 @@ absl::Status GanEvaluator::WriteSamples(std::span<const float> generator,
     return WriteGrid(images, path);
   }
   // A row for each class, or for some of many, evenly spaced.
-  constexpr int kMostRows = 10;
-  const int rows = std::min(classes_, kMostRows);
+  constexpr int kMaxRows = 10;
+  const int rows = std::min(classes_, kMaxRows);
   std::vector<int64_t> labels;
   for (int64_t row = 0; row < rows; ++row) {
     labels.insert(labels.end(), kColumns, row * classes_ / rows);

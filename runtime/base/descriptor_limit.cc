@@ -10,12 +10,12 @@ namespace gossamer {
 namespace {
 
 // The number that POSIX guarantees, used if the system gives none.
-constexpr rlim_t kLeast = 20;
+constexpr rlim_t kMin = 20;
 // RLIM_INFINITY is no number to count by; nothing reaches this one.
 constexpr rlim_t kUnlimited = rlim_t{1} << 30;
 
 rlimit Read() {
-  rlimit limit = {.rlim_cur = kLeast, .rlim_max = kLeast};
+  rlimit limit = {.rlim_cur = kMin, .rlim_max = kMin};
   ::getrlimit(RLIMIT_NOFILE, &limit);
   return limit;
 }

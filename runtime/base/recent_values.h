@@ -15,11 +15,11 @@ namespace gossamer {
 
 class RecentValues {
  public:
-  static constexpr size_t kMost = 32;
+  static constexpr size_t kMax = 32;
 
   void Add(double value) {
     values_.push_back(value);
-    if (values_.size() > kMost) values_.pop_front();
+    if (values_.size() > kMax) values_.pop_front();
   }
   void Clear() { values_.clear(); }
   size_t size() const { return values_.size(); }

@@ -25,7 +25,7 @@ constexpr char kRound[] = "round-";
 constexpr char kSetAside[] = "set-aside-round-";
 constexpr char kDamaged[] = "damaged-round-";
 // A damaged file must not be read into memory whatever its size.
-constexpr uint64_t kMostManifest = 16 << 20;
+constexpr uint64_t kMaxManifest = 16 << 20;
 
 absl::Status Damaged(const std::string& path, std::string_view what) {
   return absl::DataLossError(
@@ -283,7 +283,7 @@ absl::StatusOr<wire::CheckpointManifest> CheckpointStore::ReadManifest(
     uint64_t round, Which which) const {
   const std::string path = absl::StrCat(Stored(round, which), "/", kManifest);
   GOSSAMER_ASSIGN_OR_RETURN(const uint64_t size, files_.Size(path));
-  if (size > kMostManifest) return Damaged(path, "over 16 MiB");
+  if (size > kMaxManifest) return Damaged(path, "over 16 MiB");
   GOSSAMER_ASSIGN_OR_RETURN(const std::string text, files_.ReadText(path));
   absl::StatusOr<wire::CheckpointManifest> manifest = ParseManifest(text);
   if (absl::IsDataLoss(manifest.status())) {

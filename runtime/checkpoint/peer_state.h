@@ -33,9 +33,9 @@ absl::Status CheckShape(const Checkpoint& state, const Checkpoint& like);
 // Chen, Ramchandran, Bartlett, 2018).
 class StateMedian {
  public:
-  static constexpr int kMost = 3;
+  static constexpr int kMax = 3;
 
-  // Adds a state; at most kMost.  Returns kDataLoss, and changes nothing, if
+  // Adds a state; at most kMax.  Returns kDataLoss, and changes nothing, if
   // its shape differs from the earlier ones'.
   absl::Status Add(Checkpoint state);
   int given() const { return given_; }

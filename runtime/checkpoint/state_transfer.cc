@@ -25,7 +25,7 @@ constexpr size_t kGetBytes = 13, kChunkBytes = 17;
 
 // The chunks that are asked for at a time.  The most are what a link of 0.65
 // Gbit/s holds at 200 ms.
-constexpr size_t kFewestUnderWay = 4, kMostUnderWay = 64;
+constexpr size_t kFewestUnderWay = 4, kMaxUnderWay = 64;
 // Chunks that take longer than this many times the fastest, and the jitter,
 // wait for each other in a queue on the way, and payloads of the training wait
 // with them.
@@ -40,10 +40,10 @@ constexpr absl::Duration kToOffer = absl::Minutes(1);
 // round.  A donor that sends a chunk now and then is given up, too: it would
 // keep the joiner out for ever.
 constexpr absl::Duration kToGive = absl::Minutes(1);
-constexpr double kLeastBytesPerSecond = 256 << 10;
+constexpr double kMinBytesPerSecond = 256 << 10;
 // A donor that keeps forgetting what it has offered would hold the joiner up
 // for ever.
-constexpr int kMostOffers = 4;
+constexpr int kMaxOffers = 4;
 // The time after which a frozen state that nobody reads from, and a member that
 // gives no chunk, are given up.
 constexpr absl::Duration kForget = absl::Seconds(30);
@@ -60,8 +60,8 @@ std::vector<std::byte> Head(Kind kind, size_t size) {
   return head;
 }
 
-Frame FrameOf(std::vector<std::byte> head, Payload body = {}) {
-  return Frame{Payload::FromVector(std::move(head)), std::move(body)};
+Frame FrameOf(std::vector<std::byte> head, SharedBytes body = {}) {
+  return Frame{SharedBytes::FromVector(std::move(head)), std::move(body)};
 }
 
 size_t ChunksOf(size_t bytes) {
@@ -108,17 +108,16 @@ void StateDonor::OnFrame(PeerId peer, const Frame& frame, absl::Time now) {
   Put(std::span(answer), 13, Crc32c(bytes));
   // The chunk refers to the frozen state, which lives as long as a chunk is
   // under way.
-  send_(
-      peer,
-      FrameOf(std::move(answer),
-              Payload(bytes, std::make_shared<const Payload>(frozen_->bytes))));
+  send_(peer, FrameOf(std::move(answer),
+                      SharedBytes(bytes, std::make_shared<const SharedBytes>(
+                                             frozen_->bytes))));
 }
 
 void StateDonor::Offer(std::vector<std::byte> bytes, std::string hash,
                        absl::Time now) {
   preparing_ = false;
   frozen_ = FrozenState{.number = ++taken_,
-                        .bytes = Payload::FromVector(std::move(bytes)),
+                        .bytes = SharedBytes::FromVector(std::move(bytes)),
                         .hash = std::move(hash),
                         .taken = now,
                         .used = now};
@@ -227,7 +226,7 @@ absl::Status StateCollector::OnOffer(std::span<const std::byte> head,
                                             max_bytes_, " are this run's"));
   }
   // It offers another one if it has forgotten the first.
-  if (++d.offers > kMostOffers) {
+  if (++d.offers > kMaxOffers) {
     return absl::DataLossError(
         absl::StrCat("it has offered ", d.offers, " states and given none"));
   }
@@ -275,7 +274,7 @@ void StateCollector::OnChunk(const Frame& frame, absl::Time now) {
     // waits in a queue, one less as soon as they do.
     d.fastest = std::min(d.fastest, took);
     d.window = took <= kQueueing * d.fastest + kChunkJitter
-                   ? std::min(d.window + 1, kMostUnderWay)
+                   ? std::min(d.window + 1, kMaxUnderWay)
                    : std::max(d.window - 1, kFewestUnderWay);
   }
   AskForChunks(now);
@@ -317,7 +316,7 @@ void StateCollector::OnVerified(Whole& whole) {
     Fail(whole.status, now_);
     return;
   }
-  if (given_ == StateMedian::kMost) enough_ = true;
+  if (given_ == StateMedian::kMax) enough_ = true;
   // Each donor gives once: a second state of one member would outvote an honest
   // one.
   over_.insert(download_->from);
@@ -341,8 +340,7 @@ absl::Duration StateCollector::LimitOf(const Download& d,
   const bool in_time = had > 0 && (chunks / had) * (now - d.begun) <
                                       kWellWithin * limit_ - (d.begun - begun_);
   const absl::Duration least =
-      kToGive +
-      absl::Seconds(static_cast<double>(d.size) / kLeastBytesPerSecond);
+      kToGive + absl::Seconds(static_cast<double>(d.size) / kMinBytesPerSecond);
   return in_time ? least : std::min(limit_ / 3, least);
 }
 

@@ -28,7 +28,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "algorithms/base/ids.h"
-#include "algorithms/base/payload.h"
+#include "algorithms/base/shared_bytes.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/peer_state.h"
 #include "runtime/transport/transport.h"
@@ -65,7 +65,7 @@ class StateDonor {
  private:
   struct FrozenState {
     uint64_t number = 0;
-    Payload bytes;
+    SharedBytes bytes;
     std::string hash;
     absl::Time taken;
     absl::Time used;

@@ -12,7 +12,7 @@ using Json = nlohmann::ordered_json;
 
 // The most lines of a difference: a change of every link of a large network is
 // one change to its reader.
-constexpr int kMostLines = 5;
+constexpr int kMaxLines = 5;
 
 std::string TextOf(const Json& conditions) { return conditions.dump(2) + "\n"; }
 
@@ -66,11 +66,11 @@ std::string ConditionsDifference(const std::string& before,
   int count = 0;
   for (const auto& [path, ignored] : all) {
     const std::string was = of(old_values, path), is = of(new_values, path);
-    if (was == is || ++count > kMostLines) continue;
+    if (was == is || ++count > kMaxLines) continue;
     absl::StrAppend(&lines, path.substr(1), ": ", was, " -> ", is, "\n");
   }
-  if (count > kMostLines) {
-    absl::StrAppend(&lines, "and ", count - kMostLines, " more\n");
+  if (count > kMaxLines) {
+    absl::StrAppend(&lines, "and ", count - kMaxLines, " more\n");
   }
   return lines;
 }

@@ -234,7 +234,7 @@ void AddBuild(Command& data) {
               {.show_default = true});
   c.AddOption("--threads", &build.threads, "that decode; default: all cores",
               {.positive = true});
-  c.AddOption("--most-refused", &build.most_refused,
+  c.AddOption("--most-refused", &build.max_refused,
               "share of the files that may be refused",
               {.show_default = true, .range = {{0, 1}}});
   c.AddOption("--json", &options->json, "result as JSON on stdout");

@@ -42,16 +42,16 @@ struct FleetClient::Stub {
 
 FleetClient::FleetClient(const std::string& addresses,
                          std::shared_ptr<CertificateFolder> certificates,
-                         int most_answered)
+                         int max_answer_bytes)
     : stub_(new Stub{
           .addresses = addresses,
-          .instances = {addresses, [own = std::move(certificates),
-                                    most_answered](const std::string& address) {
-                          return MakeCallChannel(
-                              address,
-                              TlsCredentials(own).Channel(Role::kTopology),
-                              most_answered);
-                        }}}) {}
+          .instances = {
+              addresses, [own = std::move(certificates),
+                          max_answer_bytes](const std::string& address) {
+                return MakeCallChannel(
+                    address, TlsCredentials(own).Channel(Role::kTopology),
+                    max_answer_bytes);
+              }}}) {}
 
 FleetClient::~FleetClient() = default;
 

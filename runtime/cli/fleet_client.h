@@ -22,12 +22,12 @@ class FleetClient {
  public:
   // `addresses` is host:port[,host:port...] of the service's instances.  With
   // `certificates` both ends prove their identity.  It connects at the first
-  // call.  An answer over `most_answered` bytes (MaxAnswerBytes) is refused
+  // call.  An answer over `max_answer_bytes` bytes (MaxAnswerBytes) is refused
   // unread.
   explicit FleetClient(
       const std::string& addresses,
       std::shared_ptr<CertificateFolder> certificates = nullptr,
-      int most_answered = kMaxAnswerBytes);
+      int max_answer_bytes = kMaxAnswerBytes);
   ~FleetClient();
 
   // An empty `run_id` means the run that the service has.  Returns kUnavailable

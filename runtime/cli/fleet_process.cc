@@ -303,12 +303,12 @@ std::string SiblingProgram(const std::string& name) {
 
 std::string Tail(const std::string& path, int lines) {
   // The bound keeps a log of gigabytes out of memory.
-  constexpr std::streamoff kMost = 16 << 10;
+  constexpr std::streamoff kMax = 16 << 10;
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) return "";
   const std::streamoff size = file.tellg();
-  file.seekg(std::max<std::streamoff>(0, size - kMost));
-  std::string text(static_cast<size_t>(std::min(size, kMost)), '\0');
+  file.seekg(std::max<std::streamoff>(0, size - kMax));
+  std::string text(static_cast<size_t>(std::min(size, kMax)), '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   std::vector<absl::string_view> all =
       absl::StrSplit(absl::StripSuffix(text, "\n"), '\n');

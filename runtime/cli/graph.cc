@@ -47,7 +47,7 @@ struct Options {
 };
 
 struct Answer {
-  std::optional<MixingReport> report;  // up to kMostDense peers
+  std::optional<MixingReport> report;  // up to kMaxDense peers
   Contraction contraction;
   size_t edges = 0;
   int least_degree = 0;
@@ -77,10 +77,10 @@ absl::StatusOr<Answer> Analyze(const Options& options) {
     answer.edges += static_cast<size_t>(degree);
   }
   answer.edges /= 2;  // each was counted at both ends
-  if (options.peers > kMostDense) {
+  if (options.peers > kMaxDense) {
     if (options.out.empty()) return answer;
     return absl::InvalidArgumentError(absl::StrCat(
-        "--out: a picture has at most ", kMostDense,
+        "--out: a picture has at most ", kMaxDense,
         " peers; leave it out for the numbers, or draw a smaller graph"));
   }
   const MixingMatrix w = MatrixOfRound(*schedule, options.round);

@@ -335,11 +335,11 @@ int RunLab(const Options& options) {
   }
   absl::StatusOr<Scenario> scenario = LoadNetwork(options);
   if (!scenario.ok()) return PrintError("lab", scenario.status());
-  if (!options.rehearse && scenario->hosts.size() > kMostLabHosts) {
+  if (!options.rehearse && scenario->hosts.size() > kMaxLabHosts) {
     return PrintError(
         "lab",
         absl::InvalidArgumentError(absl::StrCat(
-            scenario->hosts.size(), " hosts are more than ", kMostLabHosts,
+            scenario->hosts.size(), " hosts are more than ", kMaxLabHosts,
             ", which a lab on one machine has: take fewer, "
             "or --rehearse")));
   }

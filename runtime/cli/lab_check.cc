@@ -93,7 +93,7 @@ void PrintPair(const PairResult& r, const Scenario& scenario) {
   absl::PrintF(
       "%-16s %-16s %9.3f %9.3f %+8.3f %+8.3f %4d/%d  %-24s %s\n",
       scenario.hosts[r.from].name, scenario.hosts[r.to].name, r.asked_rtt_ms,
-      t.median_ms, r.RttError(), t.most_ms - r.asked_rtt_ms, t.answered, t.sent,
+      t.median_ms, r.RttError(), t.max_ms - r.asked_rtt_ms, t.answered, t.sent,
       RateCell(r.rate_there, scenario.links.At(r.from, r.to).bytes_per_second),
       RateCell(r.rate_back, scenario.links.At(r.to, r.from).bytes_per_second));
   // People watch the lines come.
@@ -117,9 +117,9 @@ void PrintJson(const std::vector<PairResult>& results,
         {{"from", r.from},
          {"to", r.to},
          {"rtt_ms", r.asked_rtt_ms},
-         {"least_ms", r.trips.least_ms},
+         {"least_ms", r.trips.min_ms},
          {"median_ms", r.trips.median_ms},
-         {"most_ms", r.trips.most_ms},
+         {"most_ms", r.trips.max_ms},
          {"sent", r.trips.sent},
          {"answered", r.trips.answered},
          {"bits_per_second", asked(r.from, r.to)},

@@ -41,8 +41,8 @@ constexpr absl::Duration kShowEvery = absl::Seconds(5);
 constexpr absl::Duration kEnough = absl::Seconds(6);
 // These bound very long and very short steps: too few rounds show no choice of
 // `auto`, many more show nothing new.
-constexpr double kLeastRounds = 100;
-constexpr double kMostRounds = 1000;
+constexpr double kMinRounds = 100;
+constexpr double kMaxRounds = 1000;
 
 constexpr char kExamples[] = R"(examples:
   gossamer plan --scenario deploy/lab/three_continents.textproto \
@@ -119,7 +119,7 @@ uint64_t RoundsFor(const StepTimes& steps) {
   // The rounds take kEnough of virtual time by the first rank's steps.
   const double rounds = absl::FDivDuration(
       kEnough * static_cast<double>(steps.by_rank[0].size()), sum);
-  return static_cast<uint64_t>(std::clamp(rounds, kLeastRounds, kMostRounds));
+  return static_cast<uint64_t>(std::clamp(rounds, kMinRounds, kMaxRounds));
 }
 
 // Returns the configuration of a rehearsal with `changes`, before it is
@@ -205,9 +205,9 @@ absl::StatusOr<Plan> MakePlan(const Options& options) {
     // The scenario has hosts for the largest candidate.
     peers = std::max(peers, plan.candidates.back().config.peers());
   }
-  if (peers > kMostLabHosts) {
+  if (peers > kMaxLabHosts) {
     return absl::InvalidArgumentError(
-        absl::StrCat(peers, " peers: plans are made of at most ", kMostLabHosts,
+        absl::StrCat(peers, " peers: plans are made of at most ", kMaxLabHosts,
                      "; gossamer lab --rehearse takes more"));
   }
   absl::StatusOr<Scenario> scenario = LoadScenario(options.scenario, peers);

@@ -193,12 +193,12 @@ class Record {
                               LineFile::Open(folder_.ConsensusPath()));
     GOSSAMER_ASSIGN_OR_RETURN(service_log_,
                               LineFile::Open(folder_.LogPath("topology")));
-    const uint32_t logged = std::min(peers, kMostLogs);
+    const uint32_t logged = std::min(peers, kMaxLogs);
     if (logged < peers) {
       display_.Print(absl::StrCat("warning: of ", peers, " peers the first ",
                                   logged, " have logs"));
     }
-    while (sinks_.size() < std::min(config_.peers(), kMostLogs)) {
+    while (sinks_.size() < std::min(config_.peers(), kMaxLogs)) {
       GOSSAMER_RETURN_IF_ERROR(OpenNextLog());
     }
     return absl::OkStatus();
@@ -207,7 +207,7 @@ class Record {
   // Ranks are asked for in their order.
   MetricsSink* sink(int rank) {
     const auto r = static_cast<size_t>(rank);
-    if (r == sinks_.size() && r < kMostLogs) {
+    if (r == sinks_.size() && r < kMaxLogs) {
       const absl::Status opened = OpenNextLog();
       if (!opened.ok()) {
         display_.Print(absl::StrCat("warning: peer ", r + 1,

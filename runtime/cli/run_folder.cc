@@ -202,7 +202,7 @@ absl::StatusOr<RunSummary> RunFolder::WriteResults(
   // All peers that can have logs here have some, and the slowest of them has
   // come to the end.
   const size_t logged = logs.size() + Numbered(LostPath(), "peer-", "").size();
-  summary.finished = logged >= std::min(config.peers(), kMostLogs) &&
+  summary.finished = logged >= std::min(config.peers(), kMaxLogs) &&
                      summary.rounds >= config.rounds();
   if (!consensus.empty()) {
     summary.consensus_distance = {consensus.back().round,

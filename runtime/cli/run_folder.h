@@ -30,7 +30,7 @@ namespace gossamer {
 
 // Peers of a rehearsal that have logs: a person reads few, and each keeps two
 // files open.
-inline constexpr uint32_t kMostLogs = 200;
+inline constexpr uint32_t kMaxLogs = 200;
 
 class RunFolder {
  public:

@@ -15,9 +15,9 @@ namespace {
 
 constexpr double kMillisPerSecond = 1e3;
 // These lie within the bounds of a scenario (scenario_check.cc).
-constexpr double kMostMillis = 60'000;
-constexpr double kLeastMbit = 1e-3;
-constexpr double kMostMbit = 1e6;
+constexpr double kMaxMillis = 60'000;
+constexpr double kMinMbit = 1e-3;
+constexpr double kMaxMbit = 1e6;
 // Of a link's rate, what is payload: a packet of 1500 bytes carries 1448 of TCP
 // (40 bytes of IPv4 and TCP headers, 12 of timestamps).  A scenario counts
 // whole packets, peers measure payload.
@@ -26,8 +26,8 @@ constexpr double kPayloadShare = 1448.0 / 1500.0;
 double MbitOf(double bytes_per_second) {
   const double mbit = 8e-6 * bytes_per_second / kPayloadShare;
   // A rate beyond what a scenario takes is no limit.
-  if (mbit <= 0 || mbit > kMostMbit) return 0;
-  return std::max(mbit, kLeastMbit);
+  if (mbit <= 0 || mbit > kMaxMbit) return 0;
+  return std::max(mbit, kMinMbit);
 }
 
 std::string RateOf(double mbit) {
@@ -43,7 +43,7 @@ absl::StatusOr<MeasuredNetwork> NetworkOf(
   const std::set<uint64_t> members(status.member_id().begin(),
                                    status.member_id().end());
   // The answer is checked before any of it is used as an index.
-  if (n < 2 || n > static_cast<int>(kMostSurveyed) ||
+  if (n < 2 || n > static_cast<int>(kMaxSurveyed) ||
       members.size() != static_cast<size_t>(n) ||
       status.rtt_seconds_size() != cells ||
       status.bytes_per_second_size() != cells) {
@@ -61,7 +61,7 @@ absl::StatusOr<MeasuredNetwork> NetworkOf(
       const double back = kMillisPerSecond * status.rtt_seconds(j * n + i);
       const double rate = status.bytes_per_second(i * n + j);
       const bool measured =
-          there >= 0 && there <= kMostMillis && std::isfinite(rate);
+          there >= 0 && there <= kMaxMillis && std::isfinite(rate);
       if (i != j && !measured) {
         missing.push_back(absl::StrCat("peer ", status.member_id(i), " to ",
                                        status.member_id(j)));

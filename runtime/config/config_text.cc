@@ -27,7 +27,7 @@ using google::protobuf::Message;
 using google::protobuf::Reflection;
 using google::protobuf::TextFormat;
 
-constexpr size_t kMostBytes = 1 << 20;  // of a file
+constexpr size_t kMaxBytes = 1 << 20;  // of a file
 
 std::vector<std::string_view> FieldNames(const Descriptor& type) {
   std::vector<std::string_view> names;
@@ -92,10 +92,10 @@ class ErrorLines : public ParseErrors {
   std::string Text() const { return absl::StrJoin(out_, "\n"); }
 
  private:
-  static constexpr size_t kMost = 10;
+  static constexpr size_t kMax = 10;
 
   void OnError(int line, int column, const std::string& message) override {
-    if (out_.size() >= kMost) return;
+    if (out_.size() >= kMax) return;
     std::string rest = message;
     std::string explained = message;
     if (absl::StartsWith(message, "Message type \"") &&
@@ -215,10 +215,10 @@ absl::StatusOr<std::string> ReadConfigText(const std::string& path,
         absl::StrCat(path, ": cannot be read; ", advice));
   }
   // One byte more than the limit is read, to notice a file that is longer.
-  std::string text(kMostBytes + 1, '\0');
+  std::string text(kMaxBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(file.gcount()));
-  if (text.size() > kMostBytes || file.bad()) {
+  if (text.size() > kMaxBytes || file.bad()) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": not ", kind, " (over 1 MiB or unreadable)"));
   }

@@ -33,7 +33,7 @@ void CheckRun(const RunConfig& config, Problems& problems) {
   problems.OneOf("algorithm", config.algorithm(), MethodNames());
   problems.OneOf("transport", config.transport(), kTransportChoices);
   problems.Range<uint64_t>("resources.threads", config.resources().threads(), 1,
-                           kMostThreads);
+                           kMaxThreads);
   problems.Range<uint64_t>("resources.connections",
                            config.resources().connections(), 1, 8);
   if (const auto device = ParseDeviceRequest(config.resources().device());

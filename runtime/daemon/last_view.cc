@@ -18,7 +18,7 @@ namespace {
 // signature that would show a damaged byte.
 constexpr size_t kChecksumBytes = sizeof(uint32_t);
 // Several times the view of the largest fleet.
-constexpr uint64_t kMostBytes = uint64_t{64} << 20;
+constexpr uint64_t kMaxBytes = uint64_t{64} << 20;
 
 std::span<const std::byte> BytesOf(std::string_view text) {
   return std::as_bytes(std::span(text));
@@ -46,7 +46,7 @@ absl::StatusOr<std::shared_ptr<const ReceivedView>> ReadLastView(
   GOSSAMER_ASSIGN_OR_RETURN(const uint64_t size, files.Size(path));
   const absl::Status damaged =
       absl::DataLossError(absl::StrCat(path, " is damaged"));
-  if (size <= kChecksumBytes || size > kMostBytes) return damaged;
+  if (size <= kChecksumBytes || size > kMaxBytes) return damaged;
   GOSSAMER_ASSIGN_OR_RETURN(const std::string text, files.ReadText(path));
   if (text.size() <= kChecksumBytes) return damaged;
   const std::string_view message =

@@ -74,7 +74,7 @@ void AddPeerOptions(Command& program, PeerFlags& flags) {
                     "and seven heartbeats are needed to leave in good order",
                     {.show_default = true,
                      .value_name = "SECONDS",
-                     .range = {{kLeastToLeave, 3600}}});
+                     .range = {{kMinToLeave, 3600}}});
   program.AddOption("--resume", &options.resume,
                     "offer this folder's checkpoints to resume from");
   program.AddOption("--replay", &options.replay,

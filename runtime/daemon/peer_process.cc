@@ -30,7 +30,7 @@ constexpr absl::Duration kLinger = absl::Milliseconds(500);
 constexpr absl::Duration kFinishLimit = absl::Seconds(2);
 // The least time for the last report, also if no time is left: one answer is
 // enough to say that a peer has ended.
-constexpr absl::Duration kLeastFinish = absl::Milliseconds(200);
+constexpr absl::Duration kMinFinish = absl::Milliseconds(200);
 // The limit of one call to the topology service.
 constexpr absl::Duration kCallLimit = absl::Seconds(2);
 // The part of the time to leave that a checkpoint and the last report need.
@@ -208,8 +208,8 @@ absl::Status PeerProcess::Listen() {
   options.congestion_control = options_.config.resources().congestion_control();
   // Random schedules and the complete graph know all others, of what the fleet
   // may grow to.
-  options.most_others = std::min(
-      kMaxPeers, kMostGrowth * static_cast<int>(options_.config.peers()));
+  options.max_others = std::min(
+      kMaxPeers, kMaxGrowth * static_cast<int>(options_.config.peers()));
   options.max_body_bytes = limits.body;
   options.max_queued_bytes = limits.queued;
   options.max_bytes_in_flight = limits.in_flight;
@@ -306,7 +306,7 @@ Task<absl::Status> PeerProcess::Register() {
   // can grow to.
   std::unique_ptr<TopologyCalls> calls = MakeGrpcTopologyCalls(
       options_.topology, &loop_, options_.certificates, kCallLimit,
-      MaxAnswerBytes(kMostGrowth * static_cast<int>(options_.config.peers())));
+      MaxAnswerBytes(kMaxGrowth * static_cast<int>(options_.config.peers())));
   Task<absl::Status> registered = registration_.Run(
       std::move(options), std::move(calls), spec->liveness_limit, [this] {
         PrepareNccl();
@@ -449,7 +449,7 @@ Task<absl::Status> PeerProcess::Finish() {
   const int lingers = client->reachable() ? 3 : 4;
   const absl::Duration left =
       leave_by_ + kLastReport - lingers * kLinger - loop_.Now();
-  client->Finish(std::clamp(left, kLeastFinish, kFinishLimit),
+  client->Finish(std::clamp(left, kMinFinish, kFinishLimit),
                  [reported]() mutable { reported.Set(true); });
   co_await reported;
   co_await waiter_.Until([] { return false; }, loop_.Now() + kLinger);

@@ -36,7 +36,7 @@
 namespace gossamer {
 
 // Seconds: the least that the clouds leave a machine.
-inline constexpr double kLeastToLeave = 10;
+inline constexpr double kMinToLeave = 10;
 
 struct PeerProcessOptions {
   RunConfig config;      // resolved and validated
@@ -47,8 +47,8 @@ struct PeerProcessOptions {
   std::string run_dir;
   std::string data;
   bool resume = false;
-  std::string replay;                   // file of decisions to repeat; or empty
-  double leave_within = kLeastToLeave;  // seconds, RequestLeave
+  std::string replay;                 // file of decisions to repeat; or empty
+  double leave_within = kMinToLeave;  // seconds, RequestLeave
   // MB of metrics.jsonl, and of events.jsonl, of which the oldest lines go; and
   // of decisions.log, which ends there.  0: none.
   double log_limit = 0;

@@ -7,7 +7,7 @@
 namespace gossamer {
 namespace {
 
-constexpr int kMostDevices = 1024;
+constexpr int kMaxDevices = 1024;
 
 // "13.0" of CUDA's 13000.
 std::string VersionText(int version) {
@@ -24,8 +24,8 @@ absl::StatusOr<DeviceRequest> ParseDeviceRequest(std::string_view text) {
   int index = 0;
   if (text.starts_with(kPrefix)) {
     const std::string number(text.substr(kPrefix.size()));
-    if (absl::SimpleAtoi(number, &index) && index >= 0 &&
-        index < kMostDevices && absl::StrCat(index) == number) {
+    if (absl::SimpleAtoi(number, &index) && index >= 0 && index < kMaxDevices &&
+        absl::StrCat(index) == number) {
       return DeviceRequest{DeviceRequest::kCuda, index};
     }
   }

@@ -143,7 +143,7 @@ struct Trust::Impl {
   };
   // By the digest of the PEM in OpenSSL's own form.  None but those of the
   // authority are in it, each once: anybody can write one in many ways.
-  static constexpr size_t kMostPassed = 1 << 15;
+  static constexpr size_t kMaxPassed = 1 << 15;
   Mutex mu;
   std::map<std::string, Passed> passed ABSL_GUARDED_BY(mu);
 
@@ -162,7 +162,7 @@ struct Trust::Impl {
     // OpenSSL had no memory for it.
     if (digest.empty()) return;
     MutexLock lock(&mu);
-    if (passed.size() >= kMostPassed) passed.clear();
+    if (passed.size() >= kMaxPassed) passed.clear();
     passed[digest] = {certificate, now};
   }
 };

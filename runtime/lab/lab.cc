@@ -13,7 +13,7 @@ namespace {
 
 // The address is far from those of the hosts, which count from 10.77.0.1.
 constexpr char kOwnAddress[] = "10.77.255.254";
-constexpr uint64_t kMostBurst = 65'536;
+constexpr uint64_t kMaxBurst = 65'536;
 
 uint32_t HostOrder(const std::string& address) {
   in_addr parsed = {};
@@ -38,7 +38,7 @@ std::vector<std::vector<LinkSpec>> WithOwnHost(const Scenario& scenario) {
 
 uint32_t BurstBytes(const std::vector<LinkSpec>& links, size_t self,
                     uint32_t mtu, uint64_t uplink) {
-  uint64_t burst = kMostBurst;
+  uint64_t burst = kMaxBurst;
   if (uplink > 0) burst = std::min(burst, uplink / 1000);
   for (size_t i = 0; i < links.size(); ++i) {
     if (i == self) continue;

@@ -140,9 +140,9 @@ RoundTrips LinkMeter::MeasureRoundTrips(size_t from, size_t to, int count,
   result.answered = static_cast<int>(took.size());
   if (took.empty()) return result;
   std::sort(took.begin(), took.end());
-  result.least_ms = took.front();
+  result.min_ms = took.front();
   result.median_ms = took[took.size() / 2];
-  result.most_ms = took.back();
+  result.max_ms = took.back();
   return result;
 }
 

@@ -21,9 +21,9 @@ struct RoundTrips {
   int sent = 0;
   int answered = 0;
   // Over the answered packets, in milliseconds.
-  double least_ms = 0;
+  double min_ms = 0;
   double median_ms = 0;
-  double most_ms = 0;
+  double max_ms = 0;
 };
 
 // Measures on the calling thread, one link at a time.

@@ -22,7 +22,7 @@ namespace {
 
 // The limit is longer than the kernel needs to end all processes of a
 // namespace.
-constexpr absl::Duration kMostWait = absl::Seconds(10);
+constexpr absl::Duration kMaxWait = absl::Seconds(10);
 constexpr char kOwnNetwork[] = "/proc/thread-self/ns/net";
 
 absl::Status Failure(int error, const std::string& what) {
@@ -141,7 +141,7 @@ ProcessNamespace::~ProcessNamespace() {
   ::kill(init_, SIGKILL);
   // The kernel lets the first process end only after all others have been
   // reaped.
-  const absl::Time limit = SteadyNow() + kMostWait;
+  const absl::Time limit = SteadyNow() + kMaxWait;
   while (::waitpid(init_, nullptr, WNOHANG) == 0 && SteadyNow() < limit) {
     absl::SleepFor(absl::Milliseconds(1));
   }

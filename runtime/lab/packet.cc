@@ -5,8 +5,8 @@
 namespace gossamer {
 namespace {
 
-constexpr size_t kLeastIp = 20;
-constexpr size_t kLeastTcp = 20;
+constexpr size_t kMinIp = 20;
+constexpr size_t kMinTcp = 20;
 constexpr uint8_t kTcp = 6;
 
 // Offsets in struct virtio_net_hdr, whose header linux/virtio_net.h is no C++:
@@ -19,8 +19,7 @@ constexpr uint8_t kNoSplit = 0;
 size_t HeaderBytes(std::span<const uint8_t> ip) {
   const size_t ip_bytes = 4u * (ip[0] & 0x0f);
   // Only TCP hands over pieces of several packets (SetOffload).
-  if (ip_bytes < kLeastIp || ip[9] != kTcp ||
-      ip.size() < ip_bytes + kLeastTcp) {
+  if (ip_bytes < kMinIp || ip[9] != kTcp || ip.size() < ip_bytes + kMinTcp) {
     return 0;
   }
   return ip_bytes + 4u * (ip[ip_bytes + 12] >> 4);
@@ -29,7 +28,7 @@ size_t HeaderBytes(std::span<const uint8_t> ip) {
 }  // namespace
 
 std::optional<PacketInfo> InspectFrame(std::span<const uint8_t> frame) {
-  if (frame.size() < kFrameHeader + kLeastIp) return std::nullopt;
+  if (frame.size() < kFrameHeader + kMinIp) return std::nullopt;
   const std::span<const uint8_t> ip = frame.subspan(kFrameHeader);
   // The switch carries IPv4 alone; a device may still say something by IPv6
   // before it is turned off.

@@ -14,7 +14,7 @@ namespace gossamer {
 
 // The largest frame that a device hands over: struct virtio_net_hdr and 64 KiB.
 inline constexpr size_t kFrameHeader = 10;
-inline constexpr size_t kMostFrameBytes = kFrameHeader + 65'536;
+inline constexpr size_t kMaxFrameBytes = kFrameHeader + 65'536;
 
 struct PacketInfo {
   uint32_t destination;  // in the host's byte order

@@ -20,10 +20,10 @@ namespace {
 
 // Frames that are read from one device before the others have their turn.
 constexpr int kBatch = 64;
-constexpr int kMostEvents = 64;
+constexpr int kMaxEvents = 64;
 // Bytes in flight on all links: the bound of a flood over a link without a
 // rate.
-constexpr size_t kMostFlyingBytes = size_t{2} << 30;
+constexpr size_t kMaxFlyingBytes = size_t{2} << 30;
 // The longest wait, after which the switch checks its flights again.
 constexpr Nanos kLongestWait = kNanosPerSecond;
 constexpr uint32_t kStopEvent = ~0u;
@@ -72,7 +72,7 @@ LinkCounters SwitchReport::Total() const {
 PacketSwitch::PacketSwitch(std::vector<Port> ports,
                            const std::vector<std::vector<LinkSpec>>& links,
                            uint64_t seed)
-    : ports_(std::move(ports)), buffer_(kMostFrameBytes) {
+    : ports_(std::move(ports)), buffer_(kMaxFrameBytes) {
   const RngKey key(seed);
   for (size_t i = 0; i < ports_.size(); ++i) {
     port_of_[ports_[i].address] = static_cast<uint32_t>(i);
@@ -139,11 +139,11 @@ void PacketSwitch::WaitForWork() {
   }
   const timespec limit = {.tv_sec = wait / kNanosPerSecond,
                           .tv_nsec = wait % kNanosPerSecond};
-  epoll_event events[kMostEvents];
+  epoll_event events[kMaxEvents];
   // epoll_wait() would count in whole milliseconds, which is longer than some
   // links.
   const int count =
-      ::epoll_pwait2(epoll_.get(), events, kMostEvents, &limit, nullptr);
+      ::epoll_pwait2(epoll_.get(), events, kMaxEvents, &limit, nullptr);
   for (int i = 0; i < count; ++i) {
     if (events[i].data.u32 == kStopEvent) {
       running_ = false;
@@ -198,7 +198,7 @@ void PacketSwitch::Accept(uint32_t from, size_t size) {
   }
   // A link without a rate has no queue that bounds it, so all flights share one
   // limit.
-  if (flying_bytes_ + size > kMostFlyingBytes) {
+  if (flying_bytes_ + size > kMaxFlyingBytes) {
     ++report_.refused;
     return;
   }

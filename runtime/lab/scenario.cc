@@ -273,7 +273,7 @@ absl::StatusOr<Scenario> LoadScenario(const std::string& path,
   return ParseScenario(text, path, hosts);
 }
 
-// One byte is enough: kMostLabHosts is below 254.
+// One byte is enough: kMaxLabHosts is below 254.
 std::string LabAddress(size_t rank) {
   return absl::StrCat("10.77.0.", rank + 1);
 }

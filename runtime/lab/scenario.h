@@ -20,7 +20,7 @@
 namespace gossamer {
 
 // Hosts that a lab makes on one machine; a rehearsal may have kMaxPeers.
-inline constexpr uint32_t kMostLabHosts = 200;
+inline constexpr uint32_t kMaxLabHosts = 200;
 
 // The links from each host to each other one.  Hosts that no link tells apart
 // share theirs, so that a network of ten thousand hosts takes little memory.
@@ -76,11 +76,11 @@ absl::StatusOr<Scenario> ParseScenario(std::string_view text,
                                        std::string_view file,
                                        std::optional<uint32_t> hosts);
 
-// Returns 10.77.0.1 for rank 0, and so on, up to rank kMostLabHosts - 1.
+// Returns 10.77.0.1 for rank 0, and so on, up to rank kMaxLabHosts - 1.
 std::string LabAddress(size_t rank);
 
 // Return the hosts and the matrix of links, for people and for programs
-// (`--show`).  Of more than kMostLabHosts hosts the JSON has the first of each
+// (`--show`).  Of more than kMaxLabHosts hosts the JSON has the first of each
 // kind.
 std::string ScenarioText(const Scenario& scenario);
 std::string ScenarioJson(const Scenario& scenario);

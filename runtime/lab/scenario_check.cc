@@ -15,8 +15,8 @@
 namespace gossamer {
 namespace {
 
-constexpr double kMostDelaySeconds = 60;
-constexpr double kMostTimeSeconds = 1e7;
+constexpr double kMaxDelaySeconds = 60;
+constexpr double kMaxTimeSeconds = 1e7;
 
 constexpr std::string_view kNameLetters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
@@ -110,11 +110,11 @@ void Checker::CheckShare(const std::string& field, double share) {
 template <typename Config>
 void Checker::CheckValues(const Config& config, const std::string& at) {
   if (config.has_delay()) {
-    Take(at + ".delay", ParseNanos(config.delay(), kMostDelaySeconds));
+    Take(at + ".delay", ParseNanos(config.delay(), kMaxDelaySeconds));
   }
   if (config.has_rate()) Take(at + ".rate", ParseRate(config.rate()));
   if (config.has_jitter()) {
-    Take(at + ".jitter", ParseNanos(config.jitter(), kMostDelaySeconds));
+    Take(at + ".jitter", ParseNanos(config.jitter(), kMaxDelaySeconds));
   }
   if (config.has_loss()) CheckShare(at + ".loss", config.loss());
   if (config.has_loss_burst() &&
@@ -126,14 +126,14 @@ void Checker::CheckValues(const Config& config, const std::string& at) {
   if (config.has_reorder()) CheckShare(at + ".reorder", config.reorder());
   if (config.has_reorder_delay()) {
     Take(at + ".reorder_delay",
-         ParseNanos(config.reorder_delay(), kMostDelaySeconds));
+         ParseNanos(config.reorder_delay(), kMaxDelaySeconds));
   }
   if (config.has_queue()) Take(at + ".queue", ParseQueueSize(config.queue()));
 }
 
 void Checker::CheckDelays(const LinkConfig& link, const std::string& at) {
   if (!link.has_rtt()) return;
-  Take(at + ".rtt", ParseNanos(link.rtt(), 2 * kMostDelaySeconds));
+  Take(at + ".rtt", ParseNanos(link.rtt(), 2 * kMaxDelaySeconds));
   if (link.has_delay() || link.a_to_b().has_delay() ||
       link.b_to_a().has_delay()) {
     Refuse(at + ".rtt",
@@ -151,8 +151,8 @@ void Checker::CheckOutages(const LinkConfig& link, const std::string& at) {
       Refuse(field, "needs from and to, such as from: \"10s\" to: \"12s\"");
       continue;
     }
-    const auto from = ParseNanos(outage.from(), kMostTimeSeconds);
-    const auto to = ParseNanos(outage.to(), kMostTimeSeconds);
+    const auto from = ParseNanos(outage.from(), kMaxTimeSeconds);
+    const auto to = ParseNanos(outage.to(), kMaxTimeSeconds);
     const bool from_ok = Take(field + ".from", from);
     if (!Take(field + ".to", to) || !from_ok) continue;
     if (*to <= *from) {
@@ -161,7 +161,7 @@ void Checker::CheckOutages(const LinkConfig& link, const std::string& at) {
       continue;
     }
     if (outage.has_every()) {
-      const auto every = ParseNanos(outage.every(), kMostTimeSeconds);
+      const auto every = ParseNanos(outage.every(), kMaxTimeSeconds);
       if (!Take(field + ".every", every)) continue;
       if (*every <= *to - *from) {
         Refuse(field + ".every",

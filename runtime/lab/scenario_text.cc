@@ -184,7 +184,7 @@ std::string ScenarioJson(const Scenario& scenario) {
                                  {"hosts", nlohmann::ordered_json::array()},
                                  {"links", nlohmann::ordered_json::array()}};
   const size_t hosts = scenario.hosts.size();
-  const bool whole = hosts <= kMostLabHosts;
+  const bool whole = hosts <= kMaxLabHosts;
   std::vector<size_t> shown = FirstOfKinds(scenario);
   if (whole) {
     shown.resize(hosts);

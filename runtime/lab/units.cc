@@ -83,7 +83,7 @@ absl::StatusOr<uint64_t> ParseQueueSize(std::string_view text) {
   return static_cast<uint64_t>(std::llround(*size));
 }
 
-absl::StatusOr<int64_t> ParseNanos(std::string_view text, double most_seconds) {
+absl::StatusOr<int64_t> ParseNanos(std::string_view text, double max_seconds) {
   absl::Duration duration;
   if (!absl::ParseDuration(std::string(text), &duration)) {
     return Refuse(text, "write a duration with a unit, such as 40ms or 2m30s");
@@ -91,10 +91,10 @@ absl::StatusOr<int64_t> ParseNanos(std::string_view text, double most_seconds) {
   if (duration < absl::ZeroDuration()) {
     return Refuse(text, "it cannot be negative");
   }
-  if (duration > absl::Seconds(most_seconds)) {
+  if (duration > absl::Seconds(max_seconds)) {
     return Refuse(
         text, absl::StrCat("it can be at most ",
-                           absl::FormatDuration(absl::Seconds(most_seconds))));
+                           absl::FormatDuration(absl::Seconds(max_seconds))));
   }
   return absl::ToInt64Nanoseconds(duration);
 }

@@ -22,8 +22,8 @@ namespace gossamer {
 absl::StatusOr<uint64_t> ParseRate(std::string_view text);
 // Returns bytes, 64 KB to 1 GB.
 absl::StatusOr<uint64_t> ParseQueueSize(std::string_view text);
-// Returns nanoseconds, from 0 to `most_seconds`.
-absl::StatusOr<int64_t> ParseNanos(std::string_view text, double most_seconds);
+// Returns nanoseconds, from 0 to `max_seconds`.
+absl::StatusOr<int64_t> ParseNanos(std::string_view text, double max_seconds);
 
 // Returns "100 Mbit/s" or "unlimited".
 std::string RateText(uint64_t bytes_per_second);

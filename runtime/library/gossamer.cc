@@ -112,9 +112,9 @@ absl::StatusOr<ParameterLayout> LayoutOf(
         return absl::InvalidArgumentError(absl::StrCat(
             whole, ": tensors of player ", player, " must come together"));
       }
-      if (players.size() == kMostPlayers) {
+      if (players.size() == kMaxPlayers) {
         return absl::InvalidArgumentError(
-            absl::StrCat(whole, ": more than ", kMostPlayers, " players"));
+            absl::StrCat(whole, ": more than ", kMaxPlayers, " players"));
       }
       players.push_back(player);
     }

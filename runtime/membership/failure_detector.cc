@@ -6,7 +6,7 @@ namespace gossamer {
 namespace {
 
 // The suspicion time grows up to eightfold while this peer itself is late.
-constexpr int kMostLateness = 7;
+constexpr int kMaxLateness = 7;
 // Ticks in time until the health multiplier falls by one, a suspicion time in
 // all: a machine that was late once may be again.
 constexpr int kTicksToRecover = 8;
@@ -83,7 +83,7 @@ FailureDetector::Probes FailureDetector::Tick(absl::Time now) {
     for (auto& [peer, watched] : watched_) {
       watched.heard = std::min(watched.heard + late, now);
     }
-    lateness_ = std::min(lateness_ + 1, kMostLateness);
+    lateness_ = std::min(lateness_ + 1, kMaxLateness);
     ticks_in_time_ = 0;
   } else if (++ticks_in_time_ >= kTicksToRecover) {
     lateness_ = std::max(lateness_ - 1, 0);

@@ -22,14 +22,14 @@ class GrpcTopologyCalls final : public TopologyCalls {
  public:
   GrpcTopologyCalls(const std::string& addresses, EventLoop* loop,
                     std::shared_ptr<CertificateFolder> certificates,
-                    absl::Duration deadline, int most_answered)
+                    absl::Duration deadline, int max_answer_bytes)
       : deadline_(deadline),
         instances_(addresses,
                    [own = std::move(certificates),
-                    most_answered](const std::string& address) {
+                    max_answer_bytes](const std::string& address) {
                      return MakeCallChannel(
                          address, TlsCredentials(own).Channel(Role::kTopology),
-                         most_answered);
+                         max_answer_bytes);
                    }),
         thread_(loop) {}
   ~GrpcTopologyCalls() override {
@@ -111,9 +111,9 @@ class GrpcTopologyCalls final : public TopologyCalls {
 std::unique_ptr<TopologyCalls> MakeGrpcTopologyCalls(
     const std::string& addresses, EventLoop* loop,
     std::shared_ptr<CertificateFolder> certificates, absl::Duration deadline,
-    int most_answered) {
+    int max_answer_bytes) {
   return std::make_unique<GrpcTopologyCalls>(
-      addresses, loop, std::move(certificates), deadline, most_answered);
+      addresses, loop, std::move(certificates), deadline, max_answer_bytes);
 }
 
 }  // namespace gossamer

@@ -19,14 +19,14 @@ namespace gossamer {
 // Makes calls to the service at `addresses`, host:port[,host:port...] of its
 // instances, of which it finds the one that serves.  With `certificates` both
 // ends prove their identity.  A call fails after `deadline`, or if its answer
-// has more than `most_answered` bytes (MaxAnswerBytes), before these are held.
-// `loop` outlives the calls.  Destroying them waits until a call in flight is
-// cancelled (milliseconds).
+// has more than `max_answer_bytes` bytes (MaxAnswerBytes), before these are
+// held. `loop` outlives the calls.  Destroying them waits until a call in
+// flight is cancelled (milliseconds).
 std::unique_ptr<TopologyCalls> MakeGrpcTopologyCalls(
     const std::string& addresses, EventLoop* loop,
     std::shared_ptr<CertificateFolder> certificates = nullptr,
     absl::Duration deadline = absl::Seconds(2),
-    int most_answered = kMaxAnswerBytes);
+    int max_answer_bytes = kMaxAnswerBytes);
 
 }  // namespace gossamer
 

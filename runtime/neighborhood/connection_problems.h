@@ -30,7 +30,7 @@ class ConnectionProblems {
         told_.try_emplace(member ? peer : PeerId{}, kApart).first->second;
     if (told.Due(now) == 0) return "";
     return absl::StrCat("connection to peer ", peer.value, ": ",
-                        PlainText(why.message(), kMostOfAReason), " (",
+                        PlainText(why.message(), kMaxOfAReason), " (",
                         told.seen(), " so far)");
   }
 
@@ -44,7 +44,7 @@ class ConnectionProblems {
   }
 
  private:
-  static constexpr size_t kMostOfAReason = 1000;
+  static constexpr size_t kMaxOfAReason = 1000;
   std::map<PeerId, Throttle> told_;
 };
 

@@ -11,7 +11,7 @@ namespace {
 
 // An end that was away for more rounds is as good as new: its next corrections
 // are on time again, and a larger age would hold its edge back for long.
-constexpr uint64_t kMostLate = 16;
+constexpr uint64_t kMaxLate = 16;
 
 }  // namespace
 
@@ -37,7 +37,7 @@ void Damping::Completed(ExchangeId limit) {
   const uint64_t late = round - RoundOf(*oldest_);
   oldest_.reset();
   // The decay rounds up, so that it ends at 0.
-  lateness_ = std::max(static_cast<int>(std::min(late, kMostLate)),
+  lateness_ = std::max(static_cast<int>(std::min(late, kMaxLate)),
                        lateness_ - (lateness_ + 3) / 4);
 }
 

@@ -13,7 +13,7 @@ constexpr size_t kFirstExchanges = 8;
 constexpr size_t kHistory = 32;
 // A process waits for tens of milliseconds now and then where more of them run
 // than there are cores.
-constexpr absl::Duration kLeast = absl::Milliseconds(50);
+constexpr absl::Duration kMin = absl::Milliseconds(50);
 // An edge may need this many times what half of the edges need; beyond it the
 // other end is slow, and mixes in its own rounds.
 constexpr int kTimesSlower = 4;
@@ -63,7 +63,7 @@ absl::Duration DeadlineEstimator::Limit(
     // own deadline upwards, round by round.
     const absl::Duration learnt = Learnt(round);
     if (!possible) return learnt;
-    return std::min(learnt, std::max(kLeast, kTimesSlower * *possible));
+    return std::min(learnt, std::max(kMin, kTimesSlower * *possible));
   }
   // The arrivals of other edges stand in until this edge has enough of its own;
   // a longer arrival of its own counts at once.
@@ -82,7 +82,7 @@ absl::Duration DeadlineEstimator::Learnt(absl::Duration round) const {
   // Ends that go in step a round apart answer within microseconds of each
   // other, round after round, and are not late for a millisecond more.
   const absl::Duration margin = std::max(4 * Median(deviations), round / 4);
-  const absl::Duration wanted = std::max(median + margin, kLeast);
+  const absl::Duration wanted = std::max(median + margin, kMin);
   return std::min(wanted, Most(round));
 }
 

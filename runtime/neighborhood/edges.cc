@@ -21,8 +21,8 @@ constexpr absl::Duration kKeepTransient = absl::Seconds(10);
 // twice as long each time.  It may be started anew at the same address, without
 // a view that says so.
 constexpr int kMaxViolations = 5;
-constexpr absl::Duration kLeastClosed = absl::Minutes(1);
-constexpr absl::Duration kMostClosed = absl::Hours(1);
+constexpr absl::Duration kMinClosed = absl::Minutes(1);
+constexpr absl::Duration kMaxClosed = absl::Hours(1);
 
 absl::Duration KeepTimeOf(const Edges::Entry& entry) {
   return entry.transient ? kKeepTransient : kKeepInactive;
@@ -149,14 +149,14 @@ void Edges::TakeConnections(Entry& entry) {
   const PeerId peer = entry.edge->other();
   // The loop is over a copy: refusing a connection closes it, which may change
   // the map.
-  const std::map<ConnectionId, Payload> open = connections_[peer];
+  const std::map<ConnectionId, SharedBytes> open = connections_[peer];
   for (const auto& [connection, hello] : open) {
     entry.edge->ConnectionUp(connection);
     if (hello.empty()) continue;
     // The hello is consumed: the edge keeps what it needs of it.
     connections_[peer][connection] = {};
     const absl::Status heard =
-        entry.edge->OnFrame(connection, hello.bytes(), Payload());
+        entry.edge->OnFrame(connection, hello.bytes(), SharedBytes());
     if (absl::IsAborted(heard)) return TakeOtherCodec(entry);
     if (heard.ok()) continue;
     Refuse(entry, connection, heard);
@@ -264,7 +264,7 @@ void Edges::Send(Entry& entry) {
   for (Edge::OutFrame& f : entry.edge->TakeFrames()) {
     // Without a connection nothing is lost: the next hello brings it again.
     transport_->Send(entry.edge->other(), Channel::kEdge,
-                     Frame{.head = Payload::FromVector(std::move(f.head)),
+                     Frame{.head = SharedBytes::FromVector(std::move(f.head)),
                            .body = std::move(f.body),
                            .exchange = f.exchange});
   }
@@ -368,7 +368,7 @@ void Edges::OnUp(PeerId peer, ConnectionId connection) {
     // The reason of a refusal cannot go out on the connection that it closes.
     std::string& why = entry->refusals.unreported;
     if (!why.empty() && transport_->Send(peer, Channel::kNotice,
-                                         {EncodeNotice(why), Payload()})) {
+                                         {EncodeNotice(why), SharedBytes()})) {
       why.clear();
     }
   }
@@ -461,7 +461,7 @@ void Edges::Refuse(Entry& entry, ConnectionId connection,
   if (++refusals.violations >= kMaxViolations ||
       why.code() == absl::StatusCode::kFailedPrecondition) {
     refusals.closed_for =
-        std::clamp(2 * refusals.closed_for, kLeastClosed, kMostClosed);
+        std::clamp(2 * refusals.closed_for, kMinClosed, kMaxClosed);
     refusals.closed_until = loop_->Now() + refusals.closed_for;
     Report("edge_closed",
            absl::StrCat("peer ", peer.value, " is not heard for ",

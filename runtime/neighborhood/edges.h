@@ -160,7 +160,7 @@ class Edges final : public TransportListener {
   std::map<PeerId, uint64_t> last_epochs_;
   // Open ones, with what came last on the edge's channel before there was an
   // edge: the other end's hello, which does not come again.
-  std::map<PeerId, std::map<ConnectionId, Payload>> connections_;
+  std::map<PeerId, std::map<ConnectionId, SharedBytes>> connections_;
   std::function<void()> on_change_;
   std::function<void(PeerId)> on_heard_, on_up_;
   EventHandler on_event_;

@@ -17,7 +17,7 @@ constexpr double kShareToStay = 0.7, kShareToNarrow = 0.6, kShareToWiden = 0.5;
 constexpr size_t kTransitsToChoose = 8;
 // Payloads before a wider format is tried; twice as many after each time that
 // it had to be taken back.
-constexpr size_t kTransitsToWiden = 16, kMostTransitsToWiden = 1024;
+constexpr size_t kTransitsToWiden = 16, kMaxTransitsToWiden = 1024;
 // Before that, two payloads in a row of which each took twice a round are
 // enough to narrow: more of them would take minutes, or the overlap would be
 // chosen, after five rounds, for a format that does not stay.  The first two
@@ -34,7 +34,7 @@ constexpr double kQuantile = 0.25;
 FormatChooser::FormatChooser() : hold_payloads_(kTransitsToWiden) {}
 
 void FormatChooser::Record(const Transit& transit) {
-  if (transit.took <= absl::ZeroDuration() || transit.bytes < kLeastBytes) {
+  if (transit.took <= absl::ZeroDuration() || transit.bytes < kMinBytes) {
     return;
   }
   // A payload that fits into the buffers on the way would seem infinitely fast.
@@ -73,7 +73,7 @@ std::optional<WireFormat> FormatChooser::Choose(const Codec& codec,
   if (widens && recorded_ < hold_payloads_) fits = before;
   if (fits != before) {
     if (!widens && std::exchange(widened_, false)) {
-      hold_payloads_ = std::min(2 * hold_payloads_, kMostTransitsToWiden);
+      hold_payloads_ = std::min(2 * hold_payloads_, kMaxTransitsToWiden);
     }
     widened_ = widens;
     // Rates that were measured with another size say little about this one.

@@ -25,7 +25,7 @@ class FormatChooser {
 
   // Bytes below which a payload says nothing of the link's rate: they fit
   // into buffers on the way.
-  static constexpr size_t kLeastBytes = 16 << 10;
+  static constexpr size_t kMinBytes = 16 << 10;
 
   // The transit of a payload that came in.
   void Record(const Transit& transit);

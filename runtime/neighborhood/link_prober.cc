@@ -37,7 +37,7 @@ LinkProber::~LinkProber() {
   loop_->Cancel(limit_);
 }
 
-Payload LinkProber::Encode(const Head& head) {
+SharedBytes LinkProber::Encode(const Head& head) {
   std::vector<std::byte> out(kHeadBytes);
   Put(out, 0, kMagic);
   Put(out, 4, static_cast<uint32_t>(head.kind));
@@ -45,10 +45,10 @@ Payload LinkProber::Encode(const Head& head) {
   Put(out, 16, static_cast<uint64_t>(head.transit.bytes));
   Put(out, 24, absl::ToInt64Nanoseconds(head.transit.took));
   Put(out, kChecked, Crc32c(std::span(out).first(kChecked)));
-  return Payload::FromVector(std::move(out));
+  return SharedBytes::FromVector(std::move(out));
 }
 
-std::optional<LinkProber::Head> LinkProber::Decode(const Payload& payload) {
+std::optional<LinkProber::Head> LinkProber::Decode(const SharedBytes& payload) {
   const std::span<const std::byte> in = payload.bytes();
   if (in.size() != kHeadBytes || Get<uint32_t>(in, 0) != kMagic ||
       Crc32c(in.first(kChecked)) != Get<uint32_t>(in, kChecked)) {
@@ -151,8 +151,8 @@ void LinkProber::SendNext() {
   Frame frame{
       .head =
           Encode({.kind = load ? Kind::kLoad : Kind::kPing, .number = number_}),
-      .body = load ? Payload::FromVector(std::vector<std::byte>(kLoadBytes))
-                   : Payload()};
+      .body = load ? SharedBytes::FromVector(std::vector<std::byte>(kLoadBytes))
+                   : SharedBytes()};
   // One frame is under way at a time, so answers need no order.
   const bool sent = send_(peer_, std::move(frame));
   again_ = loop_->RunAt(sent_ + (sent ? kAgain : kNoConnection),

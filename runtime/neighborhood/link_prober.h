@@ -97,8 +97,8 @@ class LinkProber {
     PeerId other;
     absl::Time until;
   };
-  static Payload Encode(const Head& head);
-  static std::optional<Head> Decode(const Payload& bytes);
+  static SharedBytes Encode(const Head& head);
+  static std::optional<Head> Decode(const SharedBytes& bytes);
 
   // False if there is no connection.
   bool SendHead(PeerId peer, const Head& head);

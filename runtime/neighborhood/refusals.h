@@ -11,8 +11,8 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "algorithms/base/payload.h"
 #include "algorithms/base/plain_text.h"
+#include "algorithms/base/shared_bytes.h"
 #include "algorithms/base/throttle.h"
 
 namespace gossamer {
@@ -31,12 +31,12 @@ struct Refusals {
 
 // The reason as the head of a frame of Channel::kNotice; and back, whatever the
 // bytes are, as part of a line.
-inline Payload EncodeNotice(absl::string_view why) {
-  constexpr size_t kMost = 1000;
-  const auto bytes = std::as_bytes(std::span(why.substr(0, kMost)));
-  return Payload::FromVector({bytes.begin(), bytes.end()});
+inline SharedBytes EncodeNotice(absl::string_view why) {
+  constexpr size_t kMax = 1000;
+  const auto bytes = std::as_bytes(std::span(why.substr(0, kMax)));
+  return SharedBytes::FromVector({bytes.begin(), bytes.end()});
 }
-inline std::string DecodeNotice(const Payload& head) {
+inline std::string DecodeNotice(const SharedBytes& head) {
   const auto bytes = head.bytes();
   return PlainText({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }

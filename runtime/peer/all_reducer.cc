@@ -128,7 +128,7 @@ bool AllReducer::Encode() {
   contributed_ = form.leader < 0;
   payload_ = contributed_ ? compressor_->Contribute(
                                 {}, std::span(vector_).first(form.floats))
-                          : Payload();
+                          : SharedBytes();
   if (form.leader == rank_ && sent_ahead_ != begun_) {
     leader_message_ = compressor_->MakeLeaderMessage();
   }
@@ -159,7 +159,7 @@ void AllReducer::Send() {
   if (nccl_sum_ != nullptr) nccl_sum_->TakeQueue();
   // The message is empty if SendNextLeaderMessage() has sent it already.
   if (!leader_message_.empty()) {
-    current_->SetLeaderMessage(std::exchange(leader_message_, Payload()));
+    current_->SetLeaderMessage(std::exchange(leader_message_, SharedBytes()));
   }
   Contribute();
   SendOutgoing(*current_, operation_);
@@ -193,7 +193,7 @@ void AllReducer::SendNextLeaderMessage() {
   if (leader_message_.empty()) return;
   // Begin() of that operation must not ask for the message again.
   sent_ahead_ = operation_ + 1;
-  next_->SetLeaderMessage(std::exchange(leader_message_, Payload()));
+  next_->SetLeaderMessage(std::exchange(leader_message_, SharedBytes()));
   SendOutgoing(*next_, operation_ + 1);
 }
 
@@ -244,7 +244,7 @@ void AllReducer::SendTo(int rank, uint64_t operation,
   // Without a connection it goes out when there is one.
   transport_->Send(
       members_[static_cast<size_t>(rank)], Channel::kCollective,
-      Frame{Payload::FromVector(EncodeCollectiveHead(head)), m.bytes});
+      Frame{SharedBytes::FromVector(EncodeCollectiveHead(head)), m.bytes});
 }
 
 void AllReducer::SendOutgoing(AllReduce& op, uint64_t operation) {
@@ -266,9 +266,9 @@ void AllReducer::SendFin(PeerId peer) {
   // A FIN names the first operation that this member has no part in.
   const uint64_t upcoming = current_ ? operation_ + 1 : operation_;
   const CollectiveHead head{.operation = upcoming, .step = kFin};
-  transport_->Send(
-      peer, Channel::kCollective,
-      Frame{Payload::FromVector(EncodeCollectiveHead(head)), Payload()});
+  transport_->Send(peer, Channel::kCollective,
+                   Frame{SharedBytes::FromVector(EncodeCollectiveHead(head)),
+                         SharedBytes()});
 }
 
 std::vector<PeerId> AllReducer::NotEnded() const {

@@ -148,10 +148,10 @@ class AllReducer {
   DeviceSpan<const float> gradient_;
   std::vector<float> host_gradient_;  // of a device
   std::vector<float> vector_;         // what is contributed, then seconds_
-  Payload payload_;                   // or this
+  SharedBytes payload_;               // or this
   DeviceVector<float> mean_;          // of a device
   bool contributed_ = false;
-  Payload leader_message_;  // of this peer, to be sent
+  SharedBytes leader_message_;  // of this peer, to be sent
   bool announced_end_ = false;
   std::set<PeerId> ended_;            // members that have announced their end
   uint64_t ended_at_ = ~uint64_t{0};  // the first that a member has no part in

@@ -57,7 +57,7 @@ Pending<bool> Evaluation::AllOver() {
 
 void Evaluation::Begin(bool last) {
   // The last round's own score is never left out for those before.
-  if (waiting_ >= kMostWaiting && !last) {
+  if (waiting_ >= kMaxWaiting && !last) {
     const uint64_t times = skips_.Due(++skipped_);
     if (times == 0) return;
     reporter_->Report(

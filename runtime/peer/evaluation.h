@@ -38,7 +38,7 @@ class Evaluation {
   Task<bool> Finish();
 
   // Most generators that wait for their scores.
-  static constexpr int kMostWaiting = 8;
+  static constexpr int kMaxWaiting = 8;
 
  private:
   // The score and the picture of one generator.

@@ -36,14 +36,14 @@ bool Health::CannotStep() const {
 absl::Status Health::MayRecover() {
   donation_failed_ = false;
   if (rounds_ > kHealthyRounds) in_a_row_ = 0;
-  if (in_a_row_ < kMostInARow) return absl::OkStatus();
+  if (in_a_row_ < kMaxInARow) return absl::OkStatus();
   return absl::DataLossError(absl::StrFormat(
       "round %d: this peer's %s again, though it took what members have "
       "%d times; look at its step_skipped events, its data and its machine, "
       "or at the learning rates if all peers end like this",
       state_->round(),
       sound_ ? "steps have all failed" : "parameters are nonsense",
-      kMostInARow));
+      kMaxInARow));
 }
 
 void Health::Recover() {

@@ -17,7 +17,7 @@ class Health {
  public:
   // A peer that loses its parameters this often, with fewer good rounds
   // between, will not get well.
-  static constexpr uint64_t kMostInARow = 3;
+  static constexpr uint64_t kMaxInARow = 3;
 
   // Both outlive it.
   Health(const PeerSpec& spec, const TrainingState* state)

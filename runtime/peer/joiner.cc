@@ -217,7 +217,7 @@ Task<absl::Status> Joiner::Recover() {
                       sound ? "no step has succeeded for long"
                             : "its parameters are not finite, or beyond "
                               "1e6",
-                      parts_.health->in_a_row(), Health::kMostInARow));
+                      parts_.health->in_a_row(), Health::kMaxInARow));
   // The checkpoint in hand waits for edges of the incarnation that ends here.
   parts_.checkpointer->Discard();
   unadmitted_state_ = false;

@@ -38,7 +38,7 @@ constexpr uint64_t kBehind = kMaxOverlap + 4;
 
 // The most rounds that a peer looks back where it learns late of a view or has
 // jumped, and for which an edge waits for a peer that is late.
-constexpr uint64_t kMostLate = 256;
+constexpr uint64_t kMaxLate = 256;
 
 // Members that may be in a row of `self` from this round on.
 std::set<PeerId> NeighborsIn(const View& view, const MixingSchedule& schedule,
@@ -74,7 +74,7 @@ std::optional<std::string> AddressOf(const View& view, PeerId peer) {
 MemberEdges::MemberEdges(const PeerSpec& spec, Parts parts)
     : spec_(spec),
       parts_(std::move(parts)),
-      most_neighbors_(LoseNothing(parts_) ? spec.most_neighbors : kMaxPeers) {}
+      max_neighbors_(LoseNothing(parts_) ? spec.max_neighbors : kMaxPeers) {}
 
 void MemberEdges::OnView(const Membership& membership) {
   if (!membership.view().NewerThan(*known_)) return;
@@ -120,7 +120,7 @@ void MemberEdges::AddMembers(const std::shared_ptr<const View>& view) {
   time_varying_ = IsTimeVarying(newest.schedule.graph);
   next_ = {.view = view, .schedule = *std::move(schedule)};
   sure_from_ = std::max(newest.from_round, parts_.state->round());
-  next_.persistent = HasPersistentEdges(*next_.schedule, most_neighbors_);
+  next_.persistent = HasPersistentEdges(*next_.schedule, max_neighbors_);
   if (!next_.persistent) return AddEdgesOfNextView();
   // A failure comes again, and ends the run, when the view is adopted.
   ConnectNeighbors(newest, *next_.schedule, {}, /*newcomers=*/true)
@@ -158,7 +158,7 @@ absl::Status MemberEdges::Connect(
     std::shared_ptr<const MixingSchedule> schedule, const SavedEdges& saved) {
   const View& view = *in_use;
   time_varying_ = IsTimeVarying(view.schedule.graph);
-  const bool persistent = HasPersistentEdges(*schedule, most_neighbors_);
+  const bool persistent = HasPersistentEdges(*schedule, max_neighbors_);
   std::set<PeerId> neighbors;
   if (persistent) {
     GOSSAMER_RETURN_IF_ERROR(
@@ -220,7 +220,7 @@ void MemberEdges::AddEdgesOfNextView() {
 // has jumped over them: the edge tells a member that waits in one of them.
 uint64_t MemberEdges::FirstToLookAt(const View& view) const {
   const uint64_t round = parts_.state->round();
-  return std::max(view.from_round, round - std::min(round, kMostLate));
+  return std::max(view.from_round, round - std::min(round, kMaxLate));
 }
 
 absl::Status MemberEdges::OnRound() {
@@ -248,7 +248,7 @@ void MemberEdges::DeactivatePast() {
     const bool silence_counts =
         rounds.lower_bound(sure_from_) != rounds.end() &&
         !parts_.neighborhood->EdgeDone(peer);
-    const uint64_t behind = silence_counts ? kMostLate : kBehind;
+    const uint64_t behind = silence_counts ? kMaxLate : kBehind;
     std::erase_if(rounds, [=](uint64_t r) { return r + behind < round; });
     if (rounds.empty()) {
       parts_.neighborhood->Deactivate(peer, MakeExchangeId(round),

@@ -101,7 +101,7 @@ class MemberEdges {
 
   const PeerSpec& spec_;
   const Parts parts_;
-  const int most_neighbors_;  // PeerSpec's, if edges may be forgotten
+  const int max_neighbors_;  // PeerSpec's, if edges may be forgotten
   std::shared_ptr<const Codec> replicaless_;  // of edges beyond the budget
   // The newest whose members have been added or dropped.
   std::shared_ptr<const View> known_ = std::make_shared<const View>();

@@ -17,7 +17,7 @@ Problems ProblemsOf(const PeerSpec& spec) {
   problems.Range<uint64_t>("rounds", spec.rounds, 1, kMaxRound);
   problems.Range("overlap_steps", spec.overlap_steps, kAutoOverlap,
                  kMaxOverlap);
-  problems.Range("mixing_rounds", spec.mixing_rounds, 1, kMostMixingRounds);
+  problems.Range("mixing_rounds", spec.mixing_rounds, 1, kMaxMixingRounds);
   problems.Range("gamma", spec.gamma, 0.0, 1.0);
   problems.NotNegative("clip_radius", spec.limits.clip_radius);
   problems.Range("steps_per_round", spec.steps_per_round, 1, 1 << 20);

@@ -23,7 +23,7 @@
 
 namespace gossamer {
 
-inline constexpr int kMostMixingRounds = 64;
+inline constexpr int kMaxMixingRounds = 64;
 
 struct PeerSpec {
   PeerId self;
@@ -49,7 +49,7 @@ struct PeerSpec {
   int min_degree = 0;
   // Most members to all of which edges are kept where rows are drawn anew every
   // round (MemberEdges).
-  int most_neighbors = kMostNeighbors;
+  int max_neighbors = kMaxNeighbors;
   // A peer with a parameter beyond limits.largest has diverged, as if it were
   // not finite.
   CorrectionLimits limits = {.largest = std::numeric_limits<float>::max()};

@@ -17,7 +17,7 @@ constexpr uint64_t kMaxSketchEvery = 1 << 16;
 // The first exchanges of a view open connections, and their formats are chosen
 // from what they show: they say nothing of those to come.
 constexpr uint64_t kFirst = 2;
-static_assert(kExchangesToGoBack <= RecentValues::kMost);
+static_assert(kExchangesToGoBack <= RecentValues::kMax);
 
 }  // namespace
 

@@ -14,7 +14,7 @@ constexpr absl::Duration kApart = absl::Milliseconds(500);
 // The time that a first answer waits for the others.
 constexpr absl::Duration kOthers = absl::Seconds(2);
 // One answer is enough; a few more keep one member from misleading this peer.
-constexpr size_t kMostAsked = 16;
+constexpr size_t kMaxAsked = 16;
 // Of a schedule that changes by round, the neighbours of so many rounds are
 // asked.
 constexpr uint64_t kRounds = 8;
@@ -40,7 +40,7 @@ std::vector<Member> ResumeWithoutService::NeighborsIn(const View& view) const {
   std::set<int> ranks;
   for (uint64_t r = view.from_round; r < view.from_round + kRounds; ++r) {
     for (const Neighbor& n : (*schedule)->Row(*rank, r).neighbors) {
-      if (ranks.size() < kMostAsked) ranks.insert(n.rank);
+      if (ranks.size() < kMaxAsked) ranks.insert(n.rank);
     }
   }
   std::vector<Member> neighbors;

@@ -35,7 +35,7 @@ void VoteExchange::SetMembers(const std::vector<PeerId>& members,
 void VoteExchange::Ask(const ImageBatch& batch) {
   if (asked_) ++operation_;
   asked_ = true;
-  last_ = Payload::FromVector(EncodeImages(batch));
+  last_ = SharedBytes::FromVector(EncodeImages(batch));
   sums_.assign(batch.images.size(), 0);
   for (const auto& [peer, teachers] : others_) awaited_.insert(peer);
   for (const PeerId peer : awaited_) Send(peer, operation_, kQuestion, last_);
@@ -44,7 +44,7 @@ void VoteExchange::Ask(const ImageBatch& batch) {
 
 void VoteExchange::Answer(std::span<const int16_t> votes) {
   question_.reset();
-  last_ = Payload::FromVector(EncodeVotes(votes));
+  last_ = SharedBytes::FromVector(EncodeVotes(votes));
   Send(others_.begin()->first, operation_, kVotes, last_);
   ++operation_;
   transport_->Flush();
@@ -65,7 +65,7 @@ void VoteExchange::AnnounceEnd() {
 }
 
 void VoteExchange::SendFin(PeerId peer) {
-  Send(peer, Upcoming(), kFin, Payload());
+  Send(peer, Upcoming(), kFin, SharedBytes());
 }
 
 std::vector<PeerId> VoteExchange::NotEnded() const {
@@ -78,12 +78,12 @@ std::vector<PeerId> VoteExchange::NotEnded() const {
 
 // Without a connection it goes out when there is one.
 void VoteExchange::Send(PeerId peer, uint64_t operation, uint32_t step,
-                        Payload body) {
+                        SharedBytes body) {
   const CollectiveHead head{
       .operation = operation, .step = step, .body_bytes = body.size()};
   transport_->Send(
       peer, Channel::kCollective,
-      {Payload::FromVector(EncodeCollectiveHead(head)), std::move(body)});
+      {SharedBytes::FromVector(EncodeCollectiveHead(head)), std::move(body)});
 }
 
 absl::Status VoteExchange::OnFrame(PeerId peer, const Frame& frame) {

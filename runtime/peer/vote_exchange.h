@@ -18,7 +18,7 @@
 
 #include "absl/status/status.h"
 #include "algorithms/base/ids.h"
-#include "algorithms/base/payload.h"
+#include "algorithms/base/shared_bytes.h"
 #include "algorithms/game/game.h"
 #include "algorithms/privacy/settings.h"
 #include "algorithms/privacy/vote_message.h"
@@ -65,7 +65,7 @@ class VoteExchange {
  private:
   absl::Status TakeQuestion(uint64_t operation, const Frame& frame);
   absl::Status TakeVotes(PeerId peer, uint64_t operation, const Frame& frame);
-  void Send(PeerId peer, uint64_t operation, uint32_t step, Payload body);
+  void Send(PeerId peer, uint64_t operation, uint32_t step, SharedBytes body);
   void SendFin(PeerId peer);
   bool student() const { return role_.student != nullptr; }
   // The operation that comes, or that still waits for answers.
@@ -78,7 +78,7 @@ class VoteExchange {
   std::map<PeerId, int> others_;
   uint64_t operation_ = 0;  // under way at the student, to come at a group
   bool asked_ = false;
-  Payload last_;              // the question under way, or the last answer
+  SharedBytes last_;          // the question under way, or the last answer
   std::set<PeerId> awaited_;  // the groups that owe their votes
   std::vector<int32_t> sums_;
   std::optional<ImageBatch> question_;

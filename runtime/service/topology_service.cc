@@ -21,10 +21,10 @@ namespace {
 // The most connections, half of them of one host, on which no caller has proved
 // yet to be of the run.  A fleet on one machine opens as many at once as it has
 // peers.
-constexpr size_t kMostUnauthenticated = 1024;
+constexpr size_t kMaxUnauthenticated = 1024;
 
 // The calls that one connection may have under way.
-constexpr int kMostStreams = 16;
+constexpr int kMaxStreams = 16;
 
 absl::StatusOr<std::string> RandomKey() {
   unsigned char key[32];
@@ -52,9 +52,9 @@ TopologyService::TopologyService(
       log_(std::move(log)),
       events_(std::make_shared<ServiceEvents>(log_)),
       certificates_(std::move(certificates)),
-      limiter_(std::make_shared<ConnectionLimiter>(kMostUnauthenticated)),
+      limiter_(std::make_shared<ConnectionLimiter>(kMaxUnauthenticated)),
       guard_(std::make_shared<FloodGuard>(
-          kMostStreams * static_cast<size_t>(max_request_bytes()), limiter_)) {}
+          kMaxStreams * static_cast<size_t>(max_request_bytes()), limiter_)) {}
 
 absl::StatusOr<std::unique_ptr<TopologyService>> TopologyService::Create(
     FleetOptions options, std::unique_ptr<Store> store, Clock clock, Log log,
@@ -345,7 +345,7 @@ absl::StatusOr<TopologyServer> StartTopologyServer(
   // A caller that dawdles, opens too many streams or has gone is cut off.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 15'000);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreams);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   // Newer releases of gRPC go by this instead.  It is longer, since it holds

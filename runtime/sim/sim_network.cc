@@ -14,10 +14,10 @@ using sim_internal::Connection;
 using sim_internal::Item;
 
 // Payloads are shared between ends, so the damaged one is a copy.
-Payload FlipBit(const Payload& payload, uint64_t bit) {
+SharedBytes FlipBit(const SharedBytes& payload, uint64_t bit) {
   std::vector<std::byte> bytes(payload.bytes().begin(), payload.bytes().end());
   bytes[bit / 8] ^= std::byte{1} << (bit % 8);
-  return Payload::FromVector(std::move(bytes));
+  return SharedBytes::FromVector(std::move(bytes));
 }
 
 // Flips one bit of a frame, head or body.  One is the hardest to notice: a

@@ -19,11 +19,11 @@ using Points = std::vector<std::pair<double, double>>;
 
 constexpr double kPanelWidth = 800, kPanelHeight = 500, kTitleHeight = 56;
 constexpr double kLeft = 92, kRight = 28, kTop = 46, kBottom = 58;
-constexpr size_t kMostPoints = 330;  // about two pixels each
+constexpr size_t kMaxPoints = 330;  // about two pixels each
 constexpr double kTitleSize = 17, kLegendSize = 13, kLegendKey = 34,
                  kLegendStroke = 28, kLegendGap = 14, kLegendLine = 19;
 // More labels than fit into these lines are counted, not listed.
-constexpr size_t kMostLegendLines = 8;
+constexpr size_t kMaxLegendLines = 8;
 
 struct Color {
   double r, g, b;
@@ -85,10 +85,10 @@ void Text(cairo_t* cr, const std::string& text, double x, double y, double size,
 }
 
 // Beyond these, differences and ratios of values are no longer finite.
-constexpr double kMostDrawn = 1e120, kLeastOnLog = 1e-120;
+constexpr double kMaxDrawn = 1e120, kMinOnLog = 1e-120;
 
 bool Finite(const std::pair<double, double>& p) {
-  return std::abs(p.first) < kMostDrawn && std::abs(p.second) < kMostDrawn;
+  return std::abs(p.first) < kMaxDrawn && std::abs(p.second) < kMaxDrawn;
 }
 
 // Returns whether a logarithmic axis has anything to show.  Values that are 0,
@@ -96,7 +96,7 @@ bool Finite(const std::pair<double, double>& p) {
 bool AnyAbove0(const Panel& panel, double std::pair<double, double>::*of) {
   for (const Series& s : panel.series) {
     for (const auto& p : s.points) {
-      if (Finite(p) && p.*of > kLeastOnLog) return true;
+      if (Finite(p) && p.*of > kMinOnLog) return true;
     }
   }
   return false;
@@ -107,17 +107,17 @@ bool AnyAbove0(const Panel& panel, double std::pair<double, double>::*of) {
 Points Thin(const Points& points, bool log_x, bool log_y) {
   Points finite;
   for (const auto& p : points) {
-    if (Finite(p) && (!log_x || p.first > kLeastOnLog) &&
-        (!log_y || p.second > kLeastOnLog)) {
+    if (Finite(p) && (!log_x || p.first > kMinOnLog) &&
+        (!log_y || p.second > kMinOnLog)) {
       finite.push_back(p);
     }
   }
   // A short series is drawn as it is: a mean would hide its single values.
-  if (finite.size() <= kMostPoints) return finite;
+  if (finite.size() <= kMaxPoints) return finite;
   Points out;
-  for (size_t b = 0; b < kMostPoints; ++b) {
-    const size_t begin = b * finite.size() / kMostPoints;
-    const size_t end = (b + 1) * finite.size() / kMostPoints;
+  for (size_t b = 0; b < kMaxPoints; ++b) {
+    const size_t begin = b * finite.size() / kMaxPoints;
+    const size_t end = (b + 1) * finite.size() / kMaxPoints;
     double x = 0, y = 0;
     for (size_t i = begin; i < end; ++i) {
       x += finite[i].first;
@@ -264,7 +264,7 @@ class Legend {
     for (size_t i = 0; i < labels_.size(); ++i) {
       const double width = Width(cr, labels_[i]);
       if (!beside && x + width > right && x > kLeft) {
-        if (lines_ == kMostLegendLines) break;
+        if (lines_ == kMaxLegendLines) break;
         x = kLeft, ++lines_;
       }
       entries_.push_back({x, static_cast<double>(lines_) * kLegendLine});

@@ -16,7 +16,7 @@ namespace gossamer {
 namespace {
 
 // A crash can take this many bytes, or the lines of a second.
-constexpr size_t kMostBuffered = 64 << 10;
+constexpr size_t kMaxBuffered = 64 << 10;
 constexpr absl::Duration kFlushEvery = absl::Seconds(1);
 
 absl::Status Failed(const std::string& path, const char* what, int error) {
@@ -128,7 +128,7 @@ absl::StatusOr<std::unique_ptr<JsonlSink>> JsonlSink::Open(
 void JsonlSink::OnRound(const RoundMetrics& metrics) {
   metrics_->Add(ToJsonLine(metrics));
   if (metrics.finished - flushed_ >= kFlushEvery ||
-      metrics_->buffered() >= kMostBuffered) {
+      metrics_->buffered() >= kMaxBuffered) {
     flushed_ = metrics.finished;
     Flush();
   }

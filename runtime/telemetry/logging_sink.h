@@ -35,9 +35,9 @@ class LoggingSink final : public MetricsSink {
         throttles_.try_emplace(info.name, absl::Minutes(1)).first->second;
     if (throttle.Due(event.time) == 0) return;
     // Another peer may have written a part of the detail.
-    constexpr size_t kMost = 1000;
+    constexpr size_t kMax = 1000;
     log_(absl::StrCat(std::string(info.name), ": ",
-                      PlainText(event.detail, kMost), " (",
+                      PlainText(event.detail, kMax), " (",
                       std::string(info.action), ")"));
   }
 

@@ -71,8 +71,8 @@ absl::Status ForEachLine(
 // Returns the detail cut to a length that a log can hold: another peer may have
 // written a part of it.
 std::string Short(const std::string& detail) {
-  constexpr size_t kMost = 1000;
-  return detail.size() <= kMost ? detail : PlainText(detail, kMost);
+  constexpr size_t kMax = 1000;
+  return detail.size() <= kMax ? detail : PlainText(detail, kMax);
 }
 
 // Returns the scores of a round's line.  Logs of earlier releases have the one

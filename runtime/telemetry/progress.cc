@@ -16,15 +16,15 @@ namespace gossamer {
 namespace {
 
 // The most peers that are listed one by one; the others are counted in a line.
-constexpr size_t kMostPeers = 16;
+constexpr size_t kMaxShownPeers = 16;
 // Several heartbeats have to be missing before a peer is called silent.
 constexpr absl::Duration kSilent = absl::Seconds(10);
 // The most players whose losses have a column: a third one would push the end
 // of a row over the edge of a terminal of 80 columns.  The logs and `status
 // --json` have all.
-constexpr size_t kMostLosses = 2;
+constexpr size_t kMaxLosses = 2;
 constexpr size_t kLossWidth = 10;
-constexpr size_t kMostOfAName = 16;
+constexpr size_t kMaxOfAName = 16;
 
 double MeanRate(const FleetProgress& p) {
   double sum = 0;
@@ -82,7 +82,7 @@ std::optional<double> MeanLoss(const FleetProgress& p,
 std::string ShortName(const std::string& player) {
   if (player == "generator") return "G";
   if (player == "discriminator") return "D";
-  return PlainText(player, kMostOfAName);
+  return PlainText(player, kMaxOfAName);
 }
 
 // Returns "loss G", or the name alone where both do not fit.
@@ -184,7 +184,7 @@ std::string HumanDuration(absl::Duration duration) {
 
 std::vector<std::string> FormatPeers(const FleetProgress& p, int width) {
   std::vector<std::string> players = PlayersOf(p);
-  if (players.size() > kMostLosses) players.resize(kMostLosses);
+  if (players.size() > kMaxLosses) players.resize(kMaxLosses);
   std::string headings =
       absl::StrFormat("%5s %9s %9s", "peer", "round", "rounds/s");
   for (const std::string& player : players) {
@@ -193,12 +193,12 @@ std::vector<std::string> FormatPeers(const FleetProgress& p, int width) {
   absl::StrAppendFormat(&headings, " %10s %10s", "sent", "score");
   std::vector<std::string> lines = {
       absl::StrCat(p.title, p.note.empty() ? "" : "  - ", p.note), headings};
-  for (size_t i = 0; i < std::min(p.peers.size(), kMostPeers); ++i) {
+  for (size_t i = 0; i < std::min(p.peers.size(), kMaxShownPeers); ++i) {
     lines.push_back(Row(p.peers[i], players));
   }
-  if (p.peers.size() > kMostPeers) {
+  if (p.peers.size() > kMaxShownPeers) {
     lines.push_back(
-        absl::StrCat("      and ", p.peers.size() - kMostPeers, " more"));
+        absl::StrCat("      and ", p.peers.size() - kMaxShownPeers, " more"));
   }
   lines.push_back(absl::StrCat("sent ", HumanBytes(BytesSent(p))));
   if (p.consensus) {

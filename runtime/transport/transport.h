@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "algorithms/base/ids.h"
-#include "algorithms/base/payload.h"
+#include "algorithms/base/shared_bytes.h"
 
 namespace gossamer {
 
@@ -42,8 +42,8 @@ struct Transit {
 
 // A small head and a bulk body; either may be empty; they arrive together.
 struct Frame {
-  Payload head;          // at most kMaxHeadBytes
-  Payload body;          // at most the transport's limit
+  SharedBytes head;      // at most kMaxHeadBytes
+  SharedBytes body;      // at most the transport's limit
   Transit transit = {};  // set in a received frame
   // Set in a sent frame whose body may travel beside its head.  With a body it
   // names the exchange that the body belongs to; the other end's body of the

@@ -23,7 +23,7 @@ absl::StatusOr<MadeTransport> MakeGrpc(RealLoop* loop,
   grpc.congestion_control = std::move(options.congestion_control);
   // An old connection may outlast the one that replaces it.
   grpc.max_connections =
-      std::max(grpc.max_connections, 2 * options.most_others) * grpc.lanes;
+      std::max(grpc.max_connections, 2 * options.max_others) * grpc.lanes;
   grpc.max_body_bytes = options.max_body_bytes;
   grpc.max_queued_bytes = options.max_queued_bytes;
   grpc.max_bytes_in_flight = options.max_bytes_in_flight;

@@ -159,8 +159,9 @@ class Workload {
 class FixedBytes final : public Workload {
  public:
   explicit FixedBytes(size_t n)
-      : head_(Payload::FromVector(std::vector<std::byte>(kHeadBytes))),
-        body_(Payload::FromVector(std::vector<std::byte>(n, std::byte{7}))) {}
+      : head_(SharedBytes::FromVector(std::vector<std::byte>(kHeadBytes))),
+        body_(
+            SharedBytes::FromVector(std::vector<std::byte>(n, std::byte{7}))) {}
   Frame Produce() override { return {head_, body_}; }
   void Consume(const Frame& frame) override {
     if (frame.body.size() != body_.size()) Die("a frame of another size came");
@@ -170,8 +171,8 @@ class FixedBytes final : public Workload {
   }
 
  private:
-  const Payload head_;
-  const Payload body_;
+  const SharedBytes head_;
+  const SharedBytes body_;
   uint64_t sum_ = 0;
 };
 

@@ -82,7 +82,7 @@ class Rank {
   const std::unique_ptr<GradientCompressor> compressor_;
   AllReduceForm form_;
   std::vector<float> vector_;
-  Payload leader_message_, payload_;
+  SharedBytes leader_message_, payload_;
   volatile float sink_ = 0;
 };
 

@@ -133,10 +133,10 @@ void Run(const Options& options) {
     const double decode = CpuSeconds([&] {
       for (const auto& file : files) DecodePlainly(file, pixels);
     });
-    const auto make = [&](int least_side) {
+    const auto make = [&](int min_side) {
       return CpuSeconds([&] {
         for (const auto& file : files) {
-          const auto image = DecodeImage(file, {.least_side = least_side});
+          const auto image = DecodeImage(file, {.min_side = min_side});
           ResizeCentre(*image, options.resolution, small);
         }
       });

@@ -73,7 +73,8 @@ void AllReduceMessages(Bytes input) {
       body.resize(steps[step].receive.size * sizeof(float));
     }
     const bool taken =
-        op->OnMessage(rank, step, Payload::FromVector(std::move(body))).ok();
+        op->OnMessage(rank, step, SharedBytes::FromVector(std::move(body)))
+            .ok();
     Require(taken || op->awaited() == awaited,
             "what is refused changes nothing");
     sent += op->TakeOutgoing().size();

@@ -237,7 +237,7 @@ class Conversation {
     }
     h.payload_bytes = static_cast<uint32_t>(body.size());
     const absl::Status heard = edge_.OnFrame(
-        connection_, EncodeHeader(h), Payload::FromVector(std::move(body)));
+        connection_, EncodeHeader(h), SharedBytes::FromVector(std::move(body)));
     if (heard.ok()) return;
     edge_.ConnectionDown(connection_);
     edge_.ConnectionUp(++connection_);

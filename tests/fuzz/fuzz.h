@@ -39,7 +39,7 @@ class Input {
   // Returns whether the input has one more step of a conversation.  Interesting
   // states are reached within few steps, and longer conversations cost
   // executions.
-  bool AnotherStep() { return !rest_.empty() && steps_++ < kMostSteps; }
+  bool AnotherStep() { return !rest_.empty() && steps_++ < kMaxSteps; }
   uint8_t Byte() {
     const Bytes one = Take(1);
     return one.empty() ? 0 : static_cast<uint8_t>(one[0]);
@@ -63,7 +63,7 @@ class Input {
   Bytes Rest() { return Take(rest_.size()); }
 
  private:
-  static constexpr int kMostSteps = 64;
+  static constexpr int kMaxSteps = 64;
   Bytes rest_;
   int steps_ = 0;
 };

@@ -27,10 +27,11 @@ TEST(GoldenTransportTest, HelloAndChunksAreAsTheyWere) {
   older.versions = {2, 2};
   ExpectGoldenWire("transport-hello/hello", EncodeHello(older));
   std::vector<std::byte> messages;
-  FrameChunker chunker(Channel::kCollective,
-                       {Payload::FromVector(BytesOf("head")),
-                        Payload::FromVector(BytesOf("a body in two chunks"))},
-                       16, 2);
+  FrameChunker chunker(
+      Channel::kCollective,
+      {SharedBytes::FromVector(BytesOf("head")),
+       SharedBytes::FromVector(BytesOf("a body in two chunks"))},
+      16, 2);
   while (!chunker.done()) {
     const Chunk chunk = chunker.Next();
     std::vector<std::byte> message(chunk.header().begin(),
@@ -41,7 +42,8 @@ TEST(GoldenTransportTest, HelloAndChunksAreAsTheyWere) {
     AppendPiece(message, messages);
   }
   ExpectGoldenWire("chunks/two", messages);
-  FrameChunker notice(Channel::kNotice, {EncodeNotice("why"), Payload()}, 16);
+  FrameChunker notice(Channel::kNotice, {EncodeNotice("why"), SharedBytes()},
+                      16);
   const Chunk chunk = notice.Next();
   std::vector<std::byte> message(chunk.header().begin(), chunk.header().end());
   message.insert(message.end(), chunk.head.begin(), chunk.head.end());

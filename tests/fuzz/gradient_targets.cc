@@ -49,9 +49,9 @@ void StepAlone(GradientCompressor& method, uint64_t step) {
   const AllReduceForm form = method.Form(step, 1);
   std::vector<float> vector(form.floats);
   method.Begin({step, 0, 1}, gradient);
-  const Payload message =
-      form.leader == 0 ? method.MakeLeaderMessage() : Payload();
-  const Payload own = method.Contribute(message, vector);
+  const SharedBytes message =
+      form.leader == 0 ? method.MakeLeaderMessage() : SharedBytes();
+  const SharedBytes own = method.Contribute(message, vector);
   if (form.payloads != nullptr) {
     std::ranges::fill(vector, 0.0f);
     form.payloads->Add(form.payloads->Accept(own)->bytes(), vector);
@@ -85,8 +85,8 @@ void LeaderMessage(GradientCompressor& method, const AllReduceForm& form,
   const std::vector<float> gradient(GradientLayout().size(), 0.5f);
   std::vector<float> vector(form.floats);
   method.Begin({kStep, 1, 2}, gradient);
-  const Payload own =
-      method.Contribute(Payload::FromVector(Copy(message)), vector);
+  const SharedBytes own =
+      method.Contribute(SharedBytes::FromVector(Copy(message)), vector);
   if (form.payloads != nullptr) {
     const auto accepted = form.payloads->Accept(own);
     Require(accepted.ok(), "what a leader asks for can be said");
@@ -105,7 +105,8 @@ void GradientMessage(Bytes input) {
       both ? in.Byte() % 2 == 0 : form.check_leader_message != nullptr;
   const Bytes bytes = in.Rest();
   if (of_leader) return LeaderMessage(method, form, bytes);
-  const auto payload = form.payloads->Accept(Payload::FromVector(Copy(bytes)));
+  const auto payload =
+      form.payloads->Accept(SharedBytes::FromVector(Copy(bytes)));
   if (!payload.ok()) return;
   std::vector<float> sum(form.floats);
   // Adds the payload as often as keeps a step of many ranks finite.

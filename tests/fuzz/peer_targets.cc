@@ -81,7 +81,7 @@ class Probing {
   void Hear(std::vector<std::byte> head) {
     const size_t bytes = in_.Number();
     prober_.OnFrame(from_,
-                    {.head = Payload::FromVector(std::move(head)),
+                    {.head = SharedBytes::FromVector(std::move(head)),
                      .body = {},
                      .transit = {.bytes = bytes, .took = absl::Seconds(1)}});
   }
@@ -180,8 +180,8 @@ class Transfer {
         break;
       case 4:
       case 5: {
-        Frame frame{.head = Payload::FromVector(Copy(in_.TakePiece())),
-                    .body = Payload::FromVector(Copy(in_.TakePiece()))};
+        Frame frame{.head = SharedBytes::FromVector(Copy(in_.TakePiece())),
+                    .body = SharedBytes::FromVector(Copy(in_.TakePiece()))};
         Deliver({.to_joiner = kind % 8 == 4, .member = member, .frame = frame});
         break;
       }
@@ -194,7 +194,7 @@ class Transfer {
     }
     // The joiner holds one incoming state and the sum of those that have
     // arrived.
-    Require(joiner_.held() <= 2 * kMost, "what a joiner holds is bounded");
+    Require(joiner_.held() <= 2 * kMax, "what a joiner holds is bounded");
   }
   void Finish() {
     const Checkpoint average = joiner_.Take();
@@ -232,7 +232,7 @@ class Transfer {
   }
 
   static constexpr PeerId kJoiner{9};
-  static constexpr size_t kMost = kStateChunkBytes + 4096;
+  static constexpr size_t kMax = kStateChunkBytes + 4096;
   Input& in_;
   absl::Time now_ = absl::FromUnixSeconds(1'000);
   std::deque<Sent> queue_;
@@ -242,7 +242,7 @@ class Transfer {
       [this](PeerId member, Frame frame) {
         return Queue({.to_joiner = false, .member = member, .frame = frame});
       },
-      AtOnce, kMost, absl::Minutes(10),
+      AtOnce, kMax, absl::Minutes(10),
       [](const Checkpoint&) { return absl::OkStatus(); }};
 };
 
@@ -255,9 +255,9 @@ void StateTransfer(Bytes input) {
 
 // The other end's reason for a refusal becomes part of a line of a log.
 void NoticeText(Bytes input) {
-  constexpr size_t kMost = 1024;
-  const std::string line = DecodeNotice(Payload::FromVector(Copy(input)));
-  Require(line.size() <= kMost, "a notice is short");
+  constexpr size_t kMax = 1024;
+  const std::string line = DecodeNotice(SharedBytes::FromVector(Copy(input)));
+  Require(line.size() <= kMax, "a notice is short");
   for (const char c : line) {
     Require(c >= ' ' && c <= '~', "a notice neither ends a line nor steers it");
   }

@@ -26,9 +26,9 @@ constexpr size_t kCoefficients = 8 << 20;
 void Picture(Bytes input) {
   const std::span file(reinterpret_cast<const uint8_t*>(input.data()),
                        input.size());
-  for (const int least_side : {0, 8}) {
+  for (const int min_side : {0, 8}) {
     const auto image =
-        DecodeImage(file, {.least_side = least_side, .most_pixels = kPixels});
+        DecodeImage(file, {.min_side = min_side, .max_pixels = kPixels});
     if (!image.ok()) continue;
     const auto pixels = static_cast<uint64_t>(image->width) *
                         static_cast<uint64_t>(image->height);

@@ -73,9 +73,9 @@ void Chunks(Bytes input) {
 // parts, two of length, the body; every seventh has a head.  The target counts
 // the waiting parts again by itself.
 void Lanes(Bytes input) {
-  constexpr size_t kMost = 1 << 14;
+  constexpr size_t kMax = 1 << 14;
   Input in(input);
-  const auto budget = std::make_shared<ByteBudget>(kMost);
+  const auto budget = std::make_shared<ByteBudget>(kMax);
   LaneJoiner joiner(kMaxBody, budget);
   std::vector<ReceivedFrame> complete;
   size_t taken = 0;
@@ -87,7 +87,7 @@ void Lanes(Bytes input) {
     ReceivedFrame part;
     part.channel = static_cast<Channel>(which / 8 % 5);
     part.parts = in.Byte() % (kMaxLanes + 2);
-    part.frame.body = Payload::FromVector(Copy(in.TakePiece()));
+    part.frame.body = SharedBytes::FromVector(Copy(in.TakePiece()));
     if (which % 7 == 0) part.frame.head = part.frame.body;
     taken += part.frame.head.size() + part.frame.body.size();
     ++waiting;
@@ -95,7 +95,7 @@ void Lanes(Bytes input) {
     complete.clear();
     const absl::Status added =
         joiner.Add(which % kMaxLanes, std::move(part), &complete);
-    Require(budget->used() <= kMost, "what waits is within the budget");
+    Require(budget->used() <= kMax, "what waits is within the budget");
     for (const ReceivedFrame& whole : complete) {
       given += whole.frame.head.size() + whole.frame.body.size();
       Require(whole.parts == 0, "what comes out is whole");

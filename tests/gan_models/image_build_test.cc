@@ -158,12 +158,12 @@ TEST_F(ImageBuildTest, TooManyDamagedFilesEndTheBuild) {
     std::ofstream(absl::StrCat(from_, "/class0/text", i, ".jpg")) << "text";
   }
   ImageBuild build = Build();
-  build.most_refused = 0.1;
+  build.max_refused = 0.1;
   EXPECT_THAT(Refusal(build),
               AllOf(HasSubstr("3 of "), HasSubstr("of all 25 at most 2 may be"),
                     HasSubstr("class0/text"), HasSubstr("out.images.partial")));
   EXPECT_FALSE(std::filesystem::exists(out_));
-  build.most_refused = 0.2;
+  build.max_refused = 0.2;
   const auto result = Run(build);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->progress.refused, 5u);
@@ -212,7 +212,7 @@ TEST_F(ImageBuildTest, AKilledBuildGoesOnAndEndsInTheSameFile) {
 TEST_F(ImageBuildTest, AnotherSourceIsNoticed) {
   MakeClasses(from_, 2, 5);
   ImageBuild build = Build();
-  build.most_refused = 0;
+  build.max_refused = 0;
   for (const char* name : {"/class0/x.jpg", "/class0/y.jpg", "/class0/z.jpg"}) {
     std::ofstream(from_ + name) << "text";
   }
@@ -283,7 +283,7 @@ TEST_F(ImageBuildTest, WrongOptionsAreRefused) {
   build = Build(0);
   EXPECT_THAT(Refusal(build), HasSubstr("0 threads"));
   build = Build();
-  build.most_refused = 1.5;
+  build.max_refused = 1.5;
   EXPECT_THAT(Refusal(build), HasSubstr("between 0 and 1"));
   build = Build();
   build.from = folder_.path() + "/none";

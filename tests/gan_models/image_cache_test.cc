@@ -209,11 +209,11 @@ TEST_F(ImageCacheTest, MemoryDoesNotGrowWithTheFile) {
   for (size_t i = 0; i < kPictures; i += 997) sum += cache->image(i)[1000];
   EXPECT_EQ(sum, 0);
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  constexpr int64_t kMost = 64 << 10;  // with the shadow of the pages read
+  constexpr int64_t kMax = 64 << 10;  // with the shadow of the pages read
 #else
-  constexpr int64_t kMost = 2 << 10;
+  constexpr int64_t kMax = 2 << 10;
 #endif
-  EXPECT_LT(OwnMemory() - before, kMost);
+  EXPECT_LT(OwnMemory() - before, kMax);
 }
 
 }  // namespace

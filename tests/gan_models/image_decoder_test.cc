@@ -94,14 +94,14 @@ TEST(ImageDecoderTest, PalettesAreLookedUp) {
 TEST(ImageDecoderTest, AJpegIsDecodedSmallerAsLongAsItIsLargeEnough) {
   const auto file = ToJpeg(SomePicture(500, 376, 5), JpegKind::kColour);
   const struct {
-    int least_side, width, height;
+    int min_side, width, height;
   } kCases[] = {{0, 500, 376},   {376, 500, 376}, {189, 500, 376},
                 {188, 250, 188}, {94, 125, 94},   {1, 63, 47}};
   for (const auto& c : kCases) {
-    const auto decoded = DecodeImage(file, {.least_side = c.least_side});
+    const auto decoded = DecodeImage(file, {.min_side = c.min_side});
     ASSERT_TRUE(decoded.ok()) << decoded.status();
-    EXPECT_EQ(decoded->width, c.width) << c.least_side;
-    EXPECT_EQ(decoded->height, c.height) << c.least_side;
+    EXPECT_EQ(decoded->width, c.width) << c.min_side;
+    EXPECT_EQ(decoded->height, c.height) << c.min_side;
   }
 }
 
@@ -181,8 +181,8 @@ TEST(ImageDecoderTest, AHugeClaimedSizeIsRefusedBeforeMemoryIsTaken) {
 
 TEST(ImageDecoderTest, TheCallerSetsTheMostPixels) {
   const auto file = ToJpeg(SomePicture(40, 30, 10), JpegKind::kColour);
-  EXPECT_TRUE(DecodeImage(file, {.most_pixels = 1200}).ok());
-  EXPECT_THAT(Refusal(file, {.most_pixels = 1199}),
+  EXPECT_TRUE(DecodeImage(file, {.max_pixels = 1200}).ok());
+  EXPECT_THAT(Refusal(file, {.max_pixels = 1199}),
               HasSubstr("claims 40x30 pixels"));
 }
 

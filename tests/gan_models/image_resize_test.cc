@@ -74,7 +74,7 @@ TEST(ImageResizeTest, AReducedPictureShowsTheSamePlace) {
         ToJpeg(SomePicture(width, height, 3), JpegKind::kColour, 95);
     std::vector<uint8_t> full(3 * 64 * 64), reduced(full.size());
     ResizeCentre(*DecodeImage(file, {}), 64, full);
-    const auto image = DecodeImage(file, {.least_side = 128});
+    const auto image = DecodeImage(file, {.min_side = 128});
     EXPECT_GT(image->reduction, 1);
     ResizeCentre(*image, 64, reduced);
     double sum = 0;

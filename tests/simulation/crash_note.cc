@@ -32,9 +32,9 @@ std::array<Signal, 7> signals = {{{SIGABRT, "SIGABRT", false, {}},
 struct Slot {
   std::atomic<bool> taken = false;
   std::atomic<size_t> size = 0;  // 0: no words
-  std::array<char, CrashNote::kMostBytes> text;
+  std::array<char, CrashNote::kMaxBytes> text;
 };
-std::array<Slot, CrashNote::kMostThreads> slots;
+std::array<Slot, CrashNote::kMaxThreads> slots;
 constinit thread_local Slot* own = nullptr;
 
 constexpr size_t kStackBytes = 64 * 1024;
@@ -52,7 +52,7 @@ void Tell(const Signal& signal, const Slot& slot) {
   if (size == 0) return;
   // One write, so that the lines of two threads do not mix.
   constexpr std::string_view kIn = " in ";
-  std::array<char, 16 + CrashNote::kMostBytes> line;
+  std::array<char, 16 + CrashNote::kMaxBytes> line;
   char* end = std::ranges::copy(signal.name, line.begin()).out;
   end = std::ranges::copy(kIn, end).out;
   end = std::copy_n(slot.text.begin(), size, end);

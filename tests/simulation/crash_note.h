@@ -24,15 +24,15 @@ namespace gossamer {
 // thread that has some writes a line.
 class CrashNote {
  public:
-  static constexpr size_t kMostBytes = 256;
-  static constexpr int kMostThreads = 256;  // further threads have none
+  static constexpr size_t kMaxBytes = 256;
+  static constexpr int kMaxThreads = 256;  // further threads have none
 
   CrashNote();
   ~CrashNote();
   CrashNote(const CrashNote&) = delete;
   CrashNote& operator=(const CrashNote&) = delete;
 
-  // Sets the words, cut to kMostBytes, in place of those before; "" for none.
+  // Sets the words, cut to kMaxBytes, in place of those before; "" for none.
   void Set(std::string_view words);
 
  private:

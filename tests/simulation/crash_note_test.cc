@@ -116,11 +116,11 @@ TEST_F(CrashNoteDeathTest, WordsAreCutAndEndWithTheirThread) {
       {
         { Bystander gone("seed 9"); }
         CrashNote last;
-        last.Set(std::string(2 * CrashNote::kMostBytes, 'x'));
+        last.Set(std::string(2 * CrashNote::kMaxBytes, 'x'));
         std::abort();
       },
       KilledBySignal(SIGABRT),
-      EndsWith("SIGABRT in " + std::string(CrashNote::kMostBytes, 'x') + "\n"));
+      EndsWith("SIGABRT in " + std::string(CrashNote::kMaxBytes, 'x') + "\n"));
   EXPECT_EXIT(
       {
         { Bystander gone("seed 9"); }

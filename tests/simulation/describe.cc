@@ -46,8 +46,8 @@ std::string Describe(const Scenario& s) {
   };
   add("clip", s.clip_radius);
   add("replicas", s.replica_edges);
-  if (s.most_neighbors != kMostNeighbors) {
-    absl::StrAppendFormat(&text, " partners %d", s.most_neighbors);
+  if (s.max_neighbors != kMaxNeighbors) {
+    absl::StrAppendFormat(&text, " partners %d", s.max_neighbors);
   }
   add("break", f.links.break_rate);
   add("stall", f.links.stall_rate);

@@ -9,7 +9,7 @@ namespace gossamer::simulation {
 namespace {
 
 // A peer dies within its next effects, which is a round or two.
-constexpr uint64_t kMostEffects = 60;
+constexpr uint64_t kMaxEffects = 60;
 constexpr int kStorm = 12;  // intervals
 constexpr double kStormDeaths = 0.15;
 constexpr int kStormDowntime = 2;
@@ -118,11 +118,11 @@ void FaultSwarm::TickPeers(RngKey draw) {
     if (own.Fold("twin").Uniform(0) < f.twin_rate) twin_({id});
     if (own.Fold("spoil").Uniform(0) < f.spoil_rate) spoil_({id});
     if (storm && own.Fold("storm").Uniform(0) < kStormDeaths) {
-      kill_({id}, {.effects = own.Below(kMostEffects, 1),
+      kill_({id}, {.effects = own.Below(kMaxEffects, 1),
                    .downtime = Intervals(kStormDowntime, own.Fold("down"))});
     }
     if (!outage && own.Uniform(0) >= f.crash_rate) continue;
-    kill_({id}, {.effects = outage ? 0 : own.Below(kMostEffects, 1),
+    kill_({id}, {.effects = outage ? 0 : own.Below(kMaxEffects, 1),
                  .downtime = Intervals(f.longest_downtime, own.Fold("down")),
                  .power_loss = (outage ? draw : own).Uniform(2) < f.power_loss,
                  .new_disk = !outage && own.Uniform(3) < f.new_disk});

@@ -57,7 +57,7 @@ FakeNcclOptions FakeNcclOf(const Scenario& s) {
 
 NcclOptions NcclOptionsOf(const Scenario& s, PeerId self) {
   const absl::Duration way = s.link.latency * (1 + s.link.jitter);
-  NcclOptions options{.self = self, .least_bytes = 1};
+  NcclOptions options{.self = self, .min_bytes = 1};
   options.deadline = absl::Seconds(1) + 4 * way + 4 * s.nccl.operation;
   options.offer_timeout = absl::Milliseconds(50) + 2 * way;
   options.making = absl::Seconds(10) + 10 * s.interval();

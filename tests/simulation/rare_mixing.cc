@@ -17,7 +17,7 @@ constexpr double kRareGraph = 0.12;  // share of fixed schedules
 constexpr double kDeepOverlap = 0.06;
 constexpr double kClockwork = 0.5;  // share of those whose links are slow
 // A ring with few chords needs rounds that grow with the square of its size.
-constexpr int kMostOfEdgeList = 16;
+constexpr int kMaxOfEdgeList = 16;
 
 // Draws a ring, which makes the graph connected, and some chords.  In half of
 // the lists every edge has a weight of its own, small enough that no row
@@ -69,7 +69,7 @@ void DrawRareGraph(Scenario& s, Draws d) {
   if (kind == "erdos-renyi") {
     s.schedule.graph = kind;
     s.schedule.edge_probability = d.Of({0.3, 0.5, 0.7});
-  } else if (kind == "edge-list" && s.peers <= kMostOfEdgeList) {
+  } else if (kind == "edge-list" && s.peers <= kMaxOfEdgeList) {
     s.schedule.graph = kind;
     s.schedule.edges = DrawEdges(s.peers, d);
   }

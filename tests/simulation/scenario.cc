@@ -20,8 +20,9 @@ bool PowerOfTwo(int n) { return (n & (n - 1)) == 0; }
 void DrawFleet(Scenario& s, Draws d) {
   // Most fleets are small: an exponential tail of mean 5 above the least.
   const double tail = -5 * std::log(1 - d.Between(0, 1));
-  s.peers = std::min(kMostPeers, kFewestPeers + static_cast<int>(tail));
-  if (d.Chance(0.01)) s.peers = d.Int(kFewestPeers, kMostPeers);
+  s.peers =
+      std::min(kMaxScenarioPeers, kMinScenarioPeers + static_cast<int>(tail));
+  if (d.Chance(0.01)) s.peers = d.Int(kMinScenarioPeers, kMaxScenarioPeers);
   std::string schedule = d.Of<const char*>(
       {"fixed", "fixed", "permuted-ring", "permuted-ring", "random-matching"});
   s.schedule.graph = d.Of<const char*>(
@@ -68,7 +69,7 @@ void DrawSites(Scenario& s, Draws d) {
 
 void DrawTraining(Scenario& s, Draws d) {
   s.game = d.Of<const char*>({"quadratic", "quadratic", "bilinear"});
-  s.dimension = d.Of({4, 8, 8, 16, 16, 32, 64, kMostParameters / 2});
+  s.dimension = d.Of({4, 8, 8, 16, 16, 32, 64, kMaxScenarioParameters / 2});
   if (s.peers > 24) s.dimension = std::min(s.dimension, 16);
   s.noise = d.Of({0.0, 0.1});
   s.heterogeneity = d.Of({0.1, 0.5});
@@ -104,7 +105,7 @@ void DrawMethod(Scenario& s, Draws d) {
   } else if (d.Chance(0.08)) {
     s.tracked = true;
     s.codec = d.Of<const char*>({"innov-int8", "innov-int4", "innov-lm2"});
-    s.dimension = std::min(s.dimension, kMostParameters / 4);
+    s.dimension = std::min(s.dimension, kMaxScenarioParameters / 4);
   }
 }
 
@@ -113,7 +114,7 @@ void DrawMethod(Scenario& s, Draws d) {
 void DrawQuantization(Scenario& s, Draws d) {
   if (!d.Chance(0.3) || s.codec.starts_with("dense")) return;
   s.quantized = true;
-  s.dimension = d.Of({16, 64, kMostParameters / 4});
+  s.dimension = d.Of({16, 64, kMaxScenarioParameters / 4});
   if (s.peers > 24) s.dimension = 16;
   const bool splits = s.codec != "auto" && s.codec != "dyna" &&
                       s.codec != "power-gossip" && s.dimension > 64 &&
@@ -340,7 +341,7 @@ void DrawMostNeighbors(Scenario& s, Draws d) {
       NamesPlayers(s.codec) || s.replica_edges > 0) {
     return;
   }
-  if (d.Chance(0.5)) s.most_neighbors = d.Int(2, s.peers);
+  if (d.Chance(0.5)) s.max_neighbors = d.Int(2, s.peers);
 }
 
 // Read errors of a disk that answers when it is asked again.

@@ -19,11 +19,11 @@
 
 namespace gossamer::simulation {
 
-inline constexpr int kMostParameters = 512;
-inline constexpr int kFewestPeers = 4;
-inline constexpr int kMostPeers = 64;
+inline constexpr int kMaxScenarioParameters = 512;
+inline constexpr int kMinScenarioPeers = 4;
+inline constexpr int kMaxScenarioPeers = 64;
 // Thirty times the most events that 1,700 seeds needed; a few minutes.
-inline constexpr uint64_t kMostEvents = 100'000'000;
+inline constexpr uint64_t kMaxEvents = 100'000'000;
 
 // The faults beside those of FaultPlan (lost connections, one-way stalls,
 // frozen peers).  Rates are per interval, and 0 means never; lengths are in
@@ -80,7 +80,7 @@ struct NcclScenario {
 
 struct Scenario {
   uint64_t seed = 0;
-  int peers = kFewestPeers;
+  int peers = kMinScenarioPeers;
   int late = 0;  // peers that join after the others have begun
   ScheduleSpec schedule;
   std::string codec;
@@ -88,8 +88,8 @@ struct Scenario {
   bool quantized = false;
   double clip_radius = 0;
   int replica_edges = 0;  // edges that memory holds replicas for; 0: all
-  int most_neighbors = kMostNeighbors;  // PeerSpec::most_neighbors
-  int overlap = 1;                      // h, or kAutoOverlap
+  int max_neighbors = kMaxNeighbors;  // PeerSpec::max_neighbors
+  int overlap = 1;                    // h, or kAutoOverlap
   int mixing_rounds = 1;
   bool chebyshev = false;  // combines the mixing rounds
   bool step_then_mix = false;
@@ -126,7 +126,7 @@ struct Scenario {
   NcclScenario nccl = {};
   bool polite = false;  // no peer may leave late
   // The limit of a seed that comes to an end.
-  uint64_t most_events = kMostEvents;
+  uint64_t max_events = kMaxEvents;
 
   bool centralized() const { return !gradient_codec.empty(); }
   // Returns the last round of a run that is not stopped.

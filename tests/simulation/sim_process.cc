@@ -27,8 +27,8 @@ constexpr uint64_t kConfiguration = 1;
 constexpr absl::Duration kLeaveLimit = absl::Minutes(1);
 constexpr int kRoundsToLeave = 100;
 // The limit for one process, as many as a peer bears in a row
-// (Health::kMostInARow).
-constexpr int kMostSpoils = 3;
+// (Health::kMaxInARow).
+constexpr int kMaxSpoils = 3;
 constexpr float kLargestParameter = 1e6f;
 // The liveness limit on a clock that is off, as a factor.
 constexpr double kLongestWait = 1.1;
@@ -37,8 +37,8 @@ constexpr size_t kVectorsOfAState = 8;
 constexpr size_t kAround = 8192;
 // A restarted peer may go on without the service after a number of intervals
 // between these.
-constexpr double kLeastTimeout = 2;
-constexpr double kMostTimeout = 20;
+constexpr double kMinTimeout = 2;
+constexpr double kMaxTimeout = 20;
 
 // COLD's dual goes on pushing while a calm game stands still, so parameters may
 // grow.
@@ -250,8 +250,8 @@ Task<absl::Status> SimProcess::Register() {
               .value_or(nullptr);
     }
     o.answer_timeout = world_.scenario.interval() *
-                       (kLeastTimeout + (kMostTimeout - kLeastTimeout) *
-                                            key_.Fold("patience").Uniform(0));
+                       (kMinTimeout + (kMaxTimeout - kMinTimeout) *
+                                          key_.Fold("patience").Uniform(0));
   }
   client_ = std::make_unique<TopologyClient>(
       std::move(o), &loop_, world_.service.Connect(&loop_, &crash_));
@@ -322,7 +322,7 @@ absl::Status SimProcess::MakePeer() {
   spec.deadline = s.deadline;
   spec.limits.clip_radius = s.clip_radius;
   spec.replica_memory = ReplicaMemory();
-  spec.most_neighbors = s.most_neighbors;
+  spec.max_neighbors = s.max_neighbors;
   if (!MayGrow(s)) spec.limits.largest = kLargestParameter;
   spec.suspect_after = s.suspect_after;
   spec.liveness_limit = s.LivenessLimit();
@@ -473,7 +473,7 @@ void SimProcess::ReportEdges() {
 }
 
 void SimProcess::Spoil() {
-  if (!joined() || crash_.dead() || spoils_ == kMostSpoils) return;
+  if (!joined() || crash_.dead() || spoils_ == kMaxSpoils) return;
   ++spoils_;
   spoilt_ = true;
   world_.tell(machine_.id, "its parameters are spoilt");

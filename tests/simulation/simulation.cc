@@ -282,8 +282,8 @@ Outcome Simulation::Run() {
     if (!loop_.Step()) Violation("nothing is left to happen");
     AfterEvent();
     Advance();
-    if (outcome_.events > scenario_.most_events) {
-      Violation(absl::StrCat("does not end within ", scenario_.most_events,
+    if (outcome_.events > scenario_.max_events) {
+      Violation(absl::StrCat("does not end within ", scenario_.max_events,
                              " events"));
     }
   }

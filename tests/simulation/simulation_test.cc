@@ -52,9 +52,9 @@ TEST(Simulation, TheSameSeedGivesTheSameTrace) {
 TEST(Simulation, EndsWithinSoManyEvents) {
   Scenario scenario = DrawScenario(3);
   const uint64_t events = Simulate(scenario).events;
-  scenario.most_events = events;
+  scenario.max_events = events;
   EXPECT_THAT(Simulate(scenario).violation, IsEmpty());
-  scenario.most_events = events - 1;
+  scenario.max_events = events - 1;
   const Outcome cut = Simulate(scenario);
   EXPECT_THAT(cut.violation, HasSubstr("does not end within"));
   EXPECT_EQ(cut.events, events);
@@ -246,9 +246,9 @@ TEST(Simulation, ScenariosAreWithinTheirBounds) {
     const Scenario s = DrawScenario(static_cast<uint64_t>(seed));
     peers += s.peers;
     reads_fail += s.swarm.read_error > 0;
-    EXPECT_GE(s.peers, kFewestPeers);
-    EXPECT_LE(s.peers, kMostPeers);
-    EXPECT_LE((s.tracked ? 4 : 2) * s.dimension, kMostParameters);
+    EXPECT_GE(s.peers, kMinScenarioPeers);
+    EXPECT_LE(s.peers, kMaxScenarioPeers);
+    EXPECT_LE((s.tracked ? 4 : 2) * s.dimension, kMaxScenarioParameters);
     const bool late = s.overlap < 0 || s.overlap > 1;
     EXPECT_FALSE(s.tracked && late && s.optimizer.learning_rate > 0.011);
     EXPECT_TRUE(MakeSchedule(s.schedule, s.peers, s.seed).ok()) << Describe(s);

@@ -202,7 +202,7 @@ std::unique_ptr<MixingSchedule> Schedule(const std::string& graph, int size) {
   return *MakeSchedule(spec, size, 1);
 }
 
-// Beyond kMostDense peers, by iteration.
+// Beyond kMaxDense peers, by iteration.
 TEST(ContractionTest, LargeGraphsHaveTheirKnownEigenvalues) {
   // A torus has the eigenvalues (1 + 2 cos(2 pi a / 50) + 2 cos(2 pi b / 50))
   // / 5.
@@ -224,7 +224,7 @@ TEST(ContractionTest, LargeGraphsHaveTheirKnownEigenvalues) {
 }
 
 TEST(ContractionTest, IterationAndDenseMatrixAgree) {
-  // A matrix of twice kMostDense peers, in two halves that never meet, would
+  // A matrix of twice kMaxDense peers, in two halves that never meet, would
   // have the eigenvalues of one half; a ring of 1,024 and one of 1,026 are
   // nearly alike.
   for (const std::string graph : {"torus", "ring"}) {

@@ -23,7 +23,7 @@ constexpr absl::Duration kSlotLimit = absl::Seconds(40);
 constexpr size_t kCountBytes = 16;
 // The losses that are among what every peer has: those of a GAN.  In
 // MaxAnswerBytes there is room for them beside the longest address.
-constexpr size_t kMostLossBytes = 64;
+constexpr size_t kMaxLossBytes = 64;
 
 size_t LossBytes(const wire::PeerStatus& status) {
   size_t bytes = 0;
@@ -35,7 +35,7 @@ size_t LossBytes(const wire::PeerStatus& status) {
 
 // Leaves out the last players' losses, of a game whose names are long or many.
 void CutLosses(wire::PeerStatus& status) {
-  while (LossBytes(status) > kMostLossBytes) {
+  while (LossBytes(status) > kMaxLossBytes) {
     status.mutable_loss_player()->RemoveLast();
     status.mutable_loss()->RemoveLast();
   }
@@ -318,10 +318,10 @@ absl::Status ControlPlane::CheckSurvey(
         "nobody trains: ways are measured between the members of a running "
         "fleet");
   }
-  if (view.members.size() <= kMostSurveyed) return absl::OkStatus();
+  if (view.members.size() <= kMaxSurveyed) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "the fleet has ", view.members.size(),
-      " members; ways are measured between at most ", kMostSurveyed));
+      " members; ways are measured between at most ", kMaxSurveyed));
 }
 
 absl::Status ControlPlane::MeasureLinks(
@@ -388,7 +388,7 @@ absl::Status ControlPlane::GetStatus(const wire::GetStatusRequest& request,
     for (const auto& [name, count] : status.events()) {
       bytes += name.size() + kCountBytes;
     }
-    if (LossBytes(status) > kMostLossBytes) bytes += LossBytes(status);
+    if (LossBytes(status) > kMaxLossBytes) bytes += LossBytes(status);
     if (bytes > room) {
       status.clear_events();
       status.clear_device();

@@ -16,7 +16,7 @@ constexpr absl::Duration kFirstWait = absl::Seconds(2);
 // about a minute.
 constexpr uint64_t kMaxDoublings = 5;
 // A member is quarantined after so many short incarnations in a row.
-constexpr int kMostShortIncarnations = 3;
+constexpr int kMaxShortIncarnations = 3;
 // A member that has trained in the view for so long begins with a clean record.
 constexpr absl::Duration kQuarantine = absl::Minutes(10);
 // A member that has missed so many heartbeats, and is suspected, will be lost.
@@ -150,7 +150,7 @@ int Evictions::ShortIncarnations(const MemberRecord& m) const {
 void Evictions::Quarantine(const MemberRecord& m, absl::Time now) {
   const int incarnations = ShortIncarnations(m);
   if (!views_.assembled() || m.standing != Standing::kMember ||
-      incarnations < kMostShortIncarnations || !roster_.HeardAll(now)) {
+      incarnations < kMaxShortIncarnations || !roster_.HeardAll(now)) {
     return;
   }
   int others = 0;

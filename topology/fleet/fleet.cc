@@ -21,7 +21,7 @@ namespace {
 // every heartbeat decides.
 constexpr int kDecisionsAnInterval = 16;
 // Views that are kept for members which resume from different rounds.
-constexpr size_t kMostResumed = 16;
+constexpr size_t kMaxResumed = 16;
 
 // Limits on what a heartbeat may say, so that one peer can neither move rounds
 // out of the range of messages nor make a member's record grow.
@@ -34,22 +34,22 @@ absl::Status CheckReport(const FleetHeartbeat& heartbeat) {
         absl::StrCat("heartbeat: round ", round, " is out of range"));
   }
   if (report.sketch.size() % kSketchBuckets != 0 ||
-      report.sketch.size() > kMostPlayers * kSketchBuckets) {
+      report.sketch.size() > kMaxPlayers * kSketchBuckets) {
     return absl::InvalidArgumentError(
         absl::StrCat("heartbeat: a sketch has ", kSketchBuckets,
                      " numbers of each player, "
                      "and a game at most ",
-                     kMostPlayers, " players: not ", report.sketch.size()));
+                     kMaxPlayers, " players: not ", report.sketch.size()));
   }
   if (heartbeat.suspected.size() > kMaxSuspected) {
     return absl::InvalidArgumentError(
         absl::StrCat("heartbeat: suspects ", heartbeat.suspected.size(),
                      " peers; at most ", kMaxSuspected, " fit"));
   }
-  if (report.losses.size() > kMostPlayers) {
+  if (report.losses.size() > kMaxPlayers) {
     return absl::InvalidArgumentError(
         absl::StrCat("heartbeat: losses of ", report.losses.size(),
-                     " players; at most ", kMostPlayers, " fit"));
+                     " players; at most ", kMaxPlayers, " fit"));
   }
   for (const PlayerLoss& loss : report.losses) {
     if (IsPlayerName(loss.player)) continue;
@@ -381,7 +381,7 @@ std::shared_ptr<const View> Fleet::ViewFrom(uint64_t resume_round) {
   if (std::exchange(shared_version_, views_.version()) != views_.version()) {
     shared_.clear();
   }
-  if (shared_.size() > kMostResumed) shared_.clear();
+  if (shared_.size() > kMaxResumed) shared_.clear();
   std::shared_ptr<const View>& shared = shared_[resume_round];
   if (shared == nullptr) {
     View view = views_.view();

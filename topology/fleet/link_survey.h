@@ -24,7 +24,7 @@
 namespace gossamer {
 
 // Members of a survey: their matrix is an answer of 64 KiB.
-inline constexpr size_t kMostSurveyed = 64;
+inline constexpr size_t kMaxSurveyed = 64;
 
 // One survey after another, each of the members at its start.  It hands out one
 // task at a time to each member and keeps the results of the last survey.

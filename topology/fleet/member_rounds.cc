@@ -13,7 +13,7 @@ namespace {
 // one lost, one to spare.
 constexpr double kHeartbeatsOfSlack = 3;
 // Rounds beyond those that these take; more where no speed is known.
-constexpr uint64_t kLeastSlack = 2;
+constexpr uint64_t kMinSlack = 2;
 constexpr uint64_t kSlackUnknown = 8;
 // The speed is a peer's own report, so it is bounded by more than any fleet
 // has.
@@ -41,7 +41,7 @@ uint64_t MemberRounds::MostOf(const MemberRecord& m, absl::Time now) const {
     alone = false;
     if (RoundOf(o) == 0) others = std::max(others, view_.from_round);
   }
-  return alone ? kMaxRound : others + kMostAhead;
+  return alone ? kMaxRound : others + kMaxAhead;
 }
 
 std::vector<uint64_t> MemberRounds::Rounds() const {
@@ -102,7 +102,7 @@ uint64_t MemberRounds::FutureRound() const {
       kHeartbeatsOfSlack * absl::ToDoubleSeconds(heartbeat_) * speed;
   const uint64_t reached = MaxRound() +
                            static_cast<uint64_t>(std::ceil(slack)) +
-                           (speed > 0 ? kLeastSlack : kSlackUnknown);
+                           (speed > 0 ? kMinSlack : kSlackUnknown);
   // A view that no member can have begun is replaced where it was to begin:
   // were the next one put behind it, a storm of them would end up far ahead of
   // all.

@@ -16,7 +16,7 @@
 namespace gossamer {
 
 // Rounds that one member can be ahead of all others: hours of training.
-inline constexpr uint64_t kMostAhead = 1'000'000;
+inline constexpr uint64_t kMaxAhead = 1'000'000;
 
 // Judges the rounds that members report, among them those of a faulty one.
 class MemberRounds {

@@ -15,7 +15,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::internal::WireFormatLite;
 
 // Far more than any message of this program has.
-constexpr int kMostNested = 16;
+constexpr int kMaxNested = 16;
 
 // Up to the present limit of `in`: whether every message in it ends where the
 // one around it does, or before.
@@ -55,7 +55,7 @@ bool ParseMessage(std::span<const std::byte> bytes,
       reinterpret_cast<const uint8_t*>(bytes.data()), size);
   (void)in.PushLimit(size);
   // Looked through first, without memory for any field; parsed only then.
-  return Nests(in, *message.GetDescriptor(), kMostNested) &&
+  return Nests(in, *message.GetDescriptor(), kMaxNested) &&
          message.ParseFromArray(bytes.data(), size);
 }
 

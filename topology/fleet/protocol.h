@@ -34,13 +34,13 @@ constexpr int MaxAnswerBytes(int peers) {
 }
 // A fleet that was configured for so few may grow by that factor while its
 // peers listen.
-inline constexpr int kMostGrowth = 8;
+inline constexpr int kMaxGrowth = 8;
 // The size of a request in a fleet that was configured for so many: a
 // registration may hand back a view of all that it has grown to.  A member of a
 // view takes about 64 bytes; the limit bounds what strangers make a service
 // hold.
 constexpr int MaxRequestBytes(int peers) {
-  return static_cast<int>(std::clamp<int64_t>(int64_t{64} * kMostGrowth * peers,
+  return static_cast<int>(std::clamp<int64_t>(int64_t{64} * kMaxGrowth * peers,
                                               kRequestBytes, 1 << 20));
 }
 

@@ -59,8 +59,8 @@ std::optional<Difference> FirstDifference(
 
 // A value for a message: what peers send is cut, as an answer has little room.
 std::string Short(const std::string& line) {
-  constexpr size_t kMost = 200;
-  return line.size() <= kMost ? line : line.substr(0, kMost) + "...";
+  constexpr size_t kMax = 200;
+  return line.size() <= kMax ? line : line.substr(0, kMax) + "...";
 }
 
 // The refusal of a peer whose configuration does not fit.  A peer that trains

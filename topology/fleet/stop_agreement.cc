@@ -22,7 +22,7 @@ void StopAgreement::OnAcknowledged(uint64_t round) {
   if (state_.committed || round <= state_.round || views_.Finished()) return;
   // No incarnation of the service has proposed a round so far ahead: once
   // agreed to it would never come.
-  if (round > rounds_.FutureRound() + kMostAhead) return;
+  if (round > rounds_.FutureRound() + kMaxAhead) return;
   state_.round = round;
   ++version_;
 }

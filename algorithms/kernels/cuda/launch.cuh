@@ -28,16 +28,16 @@ constexpr uint32_t kWarps = kThreads / kWarp;
 constexpr uint32_t kAllLanes = 0xffffffffu;
 // Beyond this many blocks a kernel's threads take several turns each: enough to
 // fill any GPU several times over.
-constexpr size_t kMostBlocks = 4096;
+constexpr size_t kMaxBlocks = 4096;
 
 // Enqueues `kernel` with as many threads of `threads` a block as there are
-// items of work, or kMostBlocks blocks; nothing if there is no work.
+// items of work, or kMaxBlocks blocks; nothing if there is no work.
 template <typename... P>
 void Launch(void (*kernel)(P...), DeviceStream* stream, size_t threads_of_work,
             std::type_identity_t<P>... arguments) {
   if (threads_of_work == 0) return;
   const size_t blocks =
-      std::min(kMostBlocks, (threads_of_work + kThreads - 1) / kThreads);
+      std::min(kMaxBlocks, (threads_of_work + kThreads - 1) / kThreads);
 #if defined(__CUDACC__)
   kernel<<<static_cast<uint32_t>(blocks), kThreads, 0,
            reinterpret_cast<cudaStream_t>(stream)>>>(arguments...);

@@ -20,7 +20,7 @@ namespace {
 namespace etcd = ::etcdserverpb;
 
 // The largest answer, above the record of the largest fleet.
-constexpr int kMostReceived = 4 << 20;
+constexpr int kMaxReceived = 4 << 20;
 
 // The certificates for etcd; all empty: no encryption.
 struct Pems {
@@ -66,7 +66,7 @@ class EtcdClient::Stubs {
         pems_(std::move(pems)),
         instances_(endpoints_, [this](const std::string& endpoint) {
           MutexLock lock(&mu_);
-          return MakeCallChannel(endpoint, CredentialsOf(pems_), kMostReceived);
+          return MakeCallChannel(endpoint, CredentialsOf(pems_), kMaxReceived);
         }) {}
 
   absl::Status Run(const InstanceCalls::Call& call) {

@@ -236,8 +236,8 @@ absl::Status FrameAssembler::Add(
     const std::span<const std::byte> body(body_.get(), body_size_);
     *complete =
         ReceivedFrame{channel_,
-                      Frame{Payload::FromVector(std::move(head_)),
-                            Payload(body, std::exchange(body_, nullptr))},
+                      Frame{SharedBytes::FromVector(std::move(head_)),
+                            SharedBytes(body, std::exchange(body_, nullptr))},
                       parts_};
     head_.clear();
   }

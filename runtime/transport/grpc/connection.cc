@@ -10,7 +10,7 @@ namespace {
 
 // Bytes a second.  The frames of a slower link are never worth a peer's wait:
 // its connection would be cut off and its frames sent again for ever.
-constexpr double kLeastRate = 4 << 10;
+constexpr double kMinRate = 4 << 10;
 
 }  // namespace
 
@@ -65,8 +65,7 @@ absl::Status Connection::Receive(size_t lane, ReceivedFrame frame,
 
 absl::Time Connection::Deadline(absl::Duration slack) const {
   const auto after = [slack](absl::Time begun, size_t bytes) {
-    return begun + slack +
-           absl::Seconds(static_cast<double>(bytes) / kLeastRate);
+    return begun + slack + absl::Seconds(static_cast<double>(bytes) / kMinRate);
   };
   absl::Time first = after(joiner_.waits_since(), joiner_.held());
   // The lane whose frame has waited longest decides for the connection: all

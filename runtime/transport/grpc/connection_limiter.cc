@@ -31,13 +31,13 @@ uint64_t FileOf(int socket) {
 
 }  // namespace
 
-ConnectionLimiter::ConnectionLimiter(size_t most, size_t most_of_one,
+ConnectionLimiter::ConnectionLimiter(size_t most, size_t max_of_one,
                                      absl::Duration ban_time)
     : ceiling_(CeilingOf(DescriptorLimit())),
       // Neighbours keep the other half, whatever unauthenticated connections
       // do.
       most_(std::min(most, ceiling_ / 2)),
-      most_of_one_(most_of_one),
+      max_of_one_(max_of_one),
       ban_time_(ban_time) {}
 
 void ConnectionLimiter::Watch(int listener) {
@@ -139,7 +139,7 @@ void ConnectionLimiter::Keep(int socket, Known known) {
   }
   // The eldest gives way, not the newest: after a loss the newest connection is
   // the one that works.
-  if (alike >= most_of_one_) {
+  if (alike >= max_of_one_) {
     ::shutdown(eldest->first, SHUT_RDWR);
     known_.erase(eldest);
   }

@@ -26,7 +26,7 @@ namespace gossamer {
 // Safe to use from any thread.
 class ConnectionLimiter {
  public:
-  static constexpr size_t kMostOfOne = 16;
+  static constexpr size_t kMaxOfOne = 16;
   // The time for which a host that floods gets no connection.  A flood is
   // noticed within a fraction of a second, so one that always comes back takes
   // less than a hundredth of what it could.
@@ -35,9 +35,9 @@ class ConnectionLimiter {
   // Allows at most `most` unauthenticated connections at a time, or half of the
   // descriptors that the process may use, whichever is less.  Half of them may
   // be of one host, so that one machine cannot keep all others out.  An
-  // identity has at most `most_of_one` connections; its eldest is shut down for
+  // identity has at most `max_of_one` connections; its eldest is shut down for
   // one more.
-  explicit ConnectionLimiter(size_t most, size_t most_of_one = kMostOfOne,
+  explicit ConnectionLimiter(size_t most, size_t max_of_one = kMaxOfOne,
                              absl::Duration ban_time = kBanTime);
 
   size_t most() const { return most_; }
@@ -81,7 +81,7 @@ class ConnectionLimiter {
 
   const size_t ceiling_;  // no socket has this number or a larger one
   const size_t most_;
-  const size_t most_of_one_;
+  const size_t max_of_one_;
   const absl::Duration ban_time_;
   Mutex mu_;
   std::map<int, Unauthenticated> unauthenticated_

@@ -12,16 +12,18 @@ namespace {
 constexpr char kMethod[] = "/gossamer.Edge/Exchange";
 
 // Called by gRPC with the last of its references.
-void ReleasePayload(void* payload) { delete static_cast<Payload*>(payload); }
+void ReleasePayload(void* payload) {
+  delete static_cast<SharedBytes*>(payload);
+}
 
 // Returns a slice that references the bytes; `owner` lives until gRPC has sent
 // them.
-grpc::Slice Reference(std::span<const std::byte> bytes, Payload owner) {
+grpc::Slice Reference(std::span<const std::byte> bytes, SharedBytes owner) {
   return grpc::Slice(const_cast<std::byte*>(bytes.data()), bytes.size(),
-                     ReleasePayload, new Payload(std::move(owner)));
+                     ReleasePayload, new SharedBytes(std::move(owner)));
 }
 
-grpc::ByteBuffer ToMessage(const Chunk& chunk, const Payload& body) {
+grpc::ByteBuffer ToMessage(const Chunk& chunk, const SharedBytes& body) {
   grpc::Slice slices[3];
   size_t n = 0;
   // The header and the head are copied: they are small, and need no owner.

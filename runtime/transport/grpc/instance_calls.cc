@@ -22,14 +22,14 @@ bool Serves(const grpc::Status& status) {
 std::shared_ptr<grpc::Channel> MakeCallChannel(
     const std::string& address,
     const std::shared_ptr<grpc::ChannelCredentials>& credentials,
-    int most_answered) {
+    int max_answer_bytes) {
   grpc::ChannelArguments arguments;
   // Only the identity is allowed: parsers of compressed messages have inflated
   // bombs.
   arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1);
   // Otherwise a message may be inflated before it is refused.
   arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-  arguments.SetMaxReceiveMessageSize(most_answered);
+  arguments.SetMaxReceiveMessageSize(max_answer_bytes);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   // Newer releases of gRPC go by this instead.  It is longer, since it holds

@@ -20,7 +20,7 @@ static_assert(sizeof(ReceivedFrame) + 2 * 64 <= kHeldOverhead);
 
 std::vector<Frame> SplitFrame(const Frame& frame, size_t lanes) {
   const std::span<const std::byte> body = frame.body.bytes();
-  const auto owner = std::make_shared<const Payload>(frame.body);
+  const auto owner = std::make_shared<const SharedBytes>(frame.body);
   const size_t grains = (body.size() + kGrain - 1) / kGrain;
   std::vector<Frame> parts(lanes);
   parts[0].head = frame.head;
@@ -28,7 +28,7 @@ std::vector<Frame> SplitFrame(const Frame& frame, size_t lanes) {
   for (size_t i = 0; i < lanes; ++i) {
     // The grains are spread evenly; the last part ends with the body.
     const size_t end = std::min(body.size(), grains * (i + 1) / lanes * kGrain);
-    parts[i].body = Payload(body.subspan(begin, end - begin), owner);
+    parts[i].body = SharedBytes(body.subspan(begin, end - begin), owner);
     begin = end;
   }
   return parts;
@@ -132,7 +132,7 @@ absl::Status LaneJoiner::Join(std::vector<ReceivedFrame>* complete) {
   complete->push_back(
       {.channel = parts[0].channel,
        .frame = {.head = std::move(parts[0].frame.head),
-                 .body = Payload(std::span(body.get(), bytes), body),
+                 .body = SharedBytes(std::span(body.get(), bytes), body),
                  .transit = transit}});
   return absl::OkStatus();
 }

@@ -129,18 +129,17 @@ TcpSettings ReadTcpSettings() {
       ReadNetSysctl("ipv4/tcp_slow_start_after_idle") != "0";
   s.largest_send = LargestOfNetSysctl("ipv4/tcp_wmem");
   s.largest_receive = LargestOfNetSysctl("ipv4/tcp_rmem");
-  s.most_send = LargestOfNetSysctl("core/wmem_max");
-  s.most_receive = LargestOfNetSysctl("core/rmem_max");
+  s.max_send = LargestOfNetSysctl("core/wmem_max");
+  s.max_receive = LargestOfNetSysctl("core/rmem_max");
   return s;
 }
 
 SocketTuning ChooseTuning(const TcpSettings& settings,
                           const std::string& congestion, int64_t in_flight) {
   SocketTuning tuning;
-  tuning.send_buffer =
-      Ask(in_flight, settings.most_send, settings.largest_send);
+  tuning.send_buffer = Ask(in_flight, settings.max_send, settings.largest_send);
   tuning.receive_buffer =
-      Ask(in_flight, settings.most_receive, settings.largest_receive);
+      Ask(in_flight, settings.max_receive, settings.largest_receive);
   if (congestion != kAuto) {
     tuning.congestion = congestion;
     return tuning;

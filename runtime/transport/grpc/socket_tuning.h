@@ -23,8 +23,8 @@ struct TcpSettings {
   bool slow_start_after_idle = true;
   int64_t largest_send = 0;  // the most that its own tuning reaches
   int64_t largest_receive = 0;
-  int64_t most_send = 0;  // the most that SO_SNDBUF may ask for
-  int64_t most_receive = 0;
+  int64_t max_send = 0;  // the most that SO_SNDBUF may ask for
+  int64_t max_receive = 0;
 };
 TcpSettings ReadTcpSettings();
 

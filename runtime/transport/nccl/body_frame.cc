@@ -20,7 +20,7 @@ std::vector<std::byte> EncodeBodyFrame(const BodyFrame& frame) {
   return bytes;
 }
 
-absl::StatusOr<BodyFrame> DecodeBodyFrame(const Payload& bytes) {
+absl::StatusOr<BodyFrame> DecodeBodyFrame(const SharedBytes& bytes) {
   const std::span<const std::byte> in = bytes.bytes();
   if (in.size() < kBodyFrameBytes) {
     return absl::DataLossError(
@@ -50,8 +50,8 @@ absl::StatusOr<BodyFrame> DecodeBodyFrame(const Payload& bytes) {
     return absl::DataLossError("a unique id of NCCL of the wrong size");
   }
   // The rest shares the frame's memory.
-  auto owner = std::make_shared<const Payload>(bytes);
-  frame.rest = Payload(in.subspan(kBodyFrameBytes), std::move(owner));
+  auto owner = std::make_shared<const SharedBytes>(bytes);
+  frame.rest = SharedBytes(in.subspan(kBodyFrameBytes), std::move(owner));
   return frame;
 }
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "algorithms/base/payload.h"
+#include "algorithms/base/shared_bytes.h"
 #include "runtime/transport/transport.h"
 
 namespace gossamer {
@@ -39,12 +39,12 @@ struct BodyFrame {
   // All bodies that the receiver of this frame has offered up to this exchange
   // are here.
   uint64_t ack = 0;
-  Payload rest = {};  // after the fields
+  SharedBytes rest = {};  // after the fields
 };
 
 std::vector<std::byte> EncodeBodyFrame(const BodyFrame& frame);
 // kDataLoss if these are not the bytes of one.
-absl::StatusOr<BodyFrame> DecodeBodyFrame(const Payload& bytes);
+absl::StatusOr<BodyFrame> DecodeBodyFrame(const SharedBytes& bytes);
 
 }  // namespace gossamer
 

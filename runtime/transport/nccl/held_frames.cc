@@ -22,7 +22,7 @@ bool HeldFrames::Waits(ConnectionId connection) const {
 
 bool HeldFrames::Full(ConnectionId connection) const {
   const auto it = open_.find(connection);
-  return it != open_.end() && it->second.frames.size() >= kMost;
+  return it != open_.end() && it->second.frames.size() >= kMax;
 }
 
 void HeldFrames::Add(ConnectionId connection, Channel channel, Frame frame) {
@@ -36,7 +36,7 @@ bool HeldFrames::AddOffer(ConnectionId connection, BodyFrame offer,
   if (offer.exchange <= c.heard) return false;
   c.heard = offer.exchange;
   c.frames.push_back({.channel = offer.channel,
-                      .frame = Frame{std::move(offer.rest), Payload()},
+                      .frame = Frame{std::move(offer.rest), SharedBytes()},
                       .whole = false,
                       .connection = connection,
                       .exchange = offer.exchange,
@@ -65,7 +65,7 @@ void HeldFrames::ForEachWaiting(
 }
 
 absl::StatusOr<std::optional<ConnectionId>> HeldFrames::Complete(
-    uint64_t exchange, Payload body) {
+    uint64_t exchange, SharedBytes body) {
   HeldFrame* const held = Find(exchange);
   if (held == nullptr) return std::nullopt;
   if (body.size() != held->size) {
@@ -79,7 +79,7 @@ absl::StatusOr<std::optional<ConnectionId>> HeldFrames::Complete(
 }
 
 void HeldFrames::CompleteAgreed(ConnectionId connection, uint64_t exchange,
-                                Payload body) {
+                                SharedBytes body) {
   const auto it = open_.find(connection);
   if (it == open_.end()) return;
   const auto held =

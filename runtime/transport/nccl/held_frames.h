@@ -16,7 +16,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "algorithms/base/payload.h"
+#include "algorithms/base/shared_bytes.h"
 #include "runtime/transport/nccl/body_frame.h"
 #include "runtime/transport/transport.h"
 
@@ -40,7 +40,7 @@ class HeldFrames {
  public:
   // The most frames that wait on one connection.  An honest edge has at most
   // sixteen payloads under way, and some frames of other channels behind them.
-  static constexpr size_t kMost = 1024;
+  static constexpr size_t kMax = 1024;
 
   void Open(ConnectionId connection);
   void Drop(ConnectionId connection);
@@ -68,10 +68,11 @@ class HeldFrames {
   // its connection, nullopt if no head waits for it; kDataLoss if another size
   // was offered.
   absl::StatusOr<std::optional<ConnectionId>> Complete(uint64_t exchange,
-                                                       Payload body);
+                                                       SharedBytes body);
   // The same of a body by NCCL, which belongs to the head over that connection
   // alone, and is dropped if that has gone.
-  void CompleteAgreed(ConnectionId connection, uint64_t exchange, Payload body);
+  void CompleteAgreed(ConnectionId connection, uint64_t exchange,
+                      SharedBytes body);
 
   // The next frame of the connection that is whole.
   std::optional<HeldFrame> Take(ConnectionId connection);

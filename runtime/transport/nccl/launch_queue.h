@@ -15,7 +15,7 @@
 #include <optional>
 
 #include "algorithms/base/ids.h"
-#include "algorithms/base/payload.h"
+#include "algorithms/base/shared_bytes.h"
 #include "runtime/transport/transport.h"
 
 namespace gossamer {
@@ -30,7 +30,7 @@ struct LaunchOrder {
 
 // The terms on which both ends launch a pair.
 struct PairTerms {
-  Payload body = {};            // of this end
+  SharedBytes body = {};        // of this end
   ConnectionId connection = 0;  // over which the other end's offer came
   uint32_t size = 0;            // of the other end's body, bytes
   uint64_t name = 0;            // of the operation, the same at both ends

@@ -15,7 +15,7 @@ struct NcclCommunicator::Operation {
   // Of a sum.
   std::shared_ptr<DeviceVector<float>> values;
   // Of an exchange.
-  Payload body;  // host memory that is copied in
+  SharedBytes body;  // host memory that is copied in
   std::shared_ptr<void> send, receive;
   std::shared_ptr<std::byte[]> landing;
   size_t size = 0;  // of it
@@ -58,8 +58,8 @@ absl::Status NcclCommunicator::PollMaking() {
   return absl::OkStatus();
 }
 
-absl::Status NcclCommunicator::Exchange(int rank, Payload body, size_t bytes,
-                                        uint64_t name) {
+absl::Status NcclCommunicator::Exchange(int rank, SharedBytes body,
+                                        size_t bytes, uint64_t name) {
   operation_ = std::make_shared<Operation>();
   operation_->body = std::move(body);
   operation_->name = name;
@@ -109,7 +109,7 @@ absl::Status NcclCommunicator::Sum(
                "ncclAllReduce");
 }
 
-absl::StatusOr<std::optional<Payload>> NcclCommunicator::PollOperation() {
+absl::StatusOr<std::optional<SharedBytes>> NcclCommunicator::PollOperation() {
   NcclResult error = NcclResult::kSuccess;
   GOSSAMER_RETURN_IF_ERROR(
       Check(api_->CommGetAsyncError(comm_, &error), "ncclCommGetAsyncError"));
@@ -136,8 +136,8 @@ absl::StatusOr<std::optional<Payload>> NcclCommunicator::PollOperation() {
     return absl::DataLossError("the other end was at another exchange");
   }
   const std::shared_ptr<Operation> done = std::exchange(operation_, nullptr);
-  if (done->landing == nullptr) return Payload();
-  return Payload({done->landing.get(), done->size}, done->landing);
+  if (done->landing == nullptr) return SharedBytes();
+  return SharedBytes({done->landing.get(), done->size}, done->landing);
 }
 
 void NcclCommunicator::End(NcclEvent why) {

@@ -15,7 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "algorithms/base/payload.h"
+#include "algorithms/base/shared_bytes.h"
 #include "algorithms/kernels/device_queue.h"
 #include "runtime/transport/nccl/nccl_api.h"
 #include "runtime/transport/nccl/nccl_state.h"
@@ -45,7 +45,8 @@ class NcclCommunicator {
   // joins a send with whichever receive comes next, so the name of the
   // operation goes with it: an end that brings another name is an error at
   // both.
-  absl::Status Exchange(int rank, Payload body, size_t bytes, uint64_t name);
+  absl::Status Exchange(int rank, SharedBytes body, size_t bytes,
+                        uint64_t name);
   // The values become their sums, as many at all members.  Nobody else touches
   // them until the operation has ended; after End() they are left alone for
   // good.
@@ -53,7 +54,7 @@ class NcclCommunicator {
   bool busy() const { return operation_ != nullptr; }
   // Returns the bytes that the operation has brought, none of a sum; nullopt
   // while it is under way.
-  absl::StatusOr<std::optional<Payload>> PollOperation();
+  absl::StatusOr<std::optional<SharedBytes>> PollOperation();
 
   // Takes the event, and aborts what it ends.
   void End(NcclEvent why);

@@ -11,7 +11,7 @@ namespace gossamer {
 namespace {
 
 // Unique ids of views that are not known here yet.
-constexpr size_t kMostEarly = 8;
+constexpr size_t kMaxEarly = 8;
 // An operation of the view before may still be under way at the other end.
 constexpr int kDeadlinesOfAView = 2;
 
@@ -82,18 +82,19 @@ void NcclGroups::TakeId(Group& group, const NcclUniqueId& id, PeerId from) {
 }
 
 void NcclGroups::SendId(PeerId to, const Group& group) const {
-  options_.send_id(to, group.plan.key(),
-                   Payload::FromVector({group.id->begin(), group.id->end()}));
+  options_.send_id(
+      to, group.plan.key(),
+      SharedBytes::FromVector({group.id->begin(), group.id->end()}));
 }
 
-void NcclGroups::OnId(PeerId from, uint64_t key, const Payload& bytes) {
+void NcclGroups::OnId(PeerId from, uint64_t key, const SharedBytes& bytes) {
   NcclUniqueId id;
   std::ranges::copy(bytes.bytes(), id.begin());
   if (Group* const group = Find(key); group != nullptr) {
     return TakeId(*group, id, from);
   }
   early_.emplace_back(key, id);
-  if (early_.size() > kMostEarly) early_.pop_front();
+  if (early_.size() > kMaxEarly) early_.pop_front();
 }
 
 void NcclGroups::OnUp(PeerId peer) {

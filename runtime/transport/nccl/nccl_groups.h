@@ -20,7 +20,7 @@
 
 #include "absl/time/time.h"
 #include "algorithms/base/ids.h"
-#include "algorithms/base/payload.h"
+#include "algorithms/base/shared_bytes.h"
 #include "runtime/transport/nccl/nccl_api.h"
 #include "runtime/transport/nccl/nccl_communicator.h"
 #include "runtime/transport/nccl/nccl_plan.h"
@@ -36,7 +36,7 @@ struct NcclGroupsOptions {
   // All members make a communicator within this time, or give it up.
   absl::Duration making;
   // Sends the unique id of the group `key` to another member.
-  std::function<void(PeerId to, uint64_t key, Payload id)> send_id;
+  std::function<void(PeerId to, uint64_t key, SharedBytes id)> send_id;
   // The communicator of the plan's group has ended.
   std::function<void(const NcclPlan& plan, NcclEvent why)> on_end;
   std::function<void(EventKind kind, const std::string& detail)> report = {};
@@ -75,7 +75,7 @@ class NcclGroups {
   // A connection to the peer is open: it may lack unique ids.
   void OnUp(PeerId peer);
   // Another member has sent a unique id, of NcclUniqueId's size.
-  void OnId(PeerId from, uint64_t key, const Payload& id);
+  void OnId(PeerId from, uint64_t key, const SharedBytes& id);
 
   // Polls communicators that are being made, and closes those whose time
   // has come.

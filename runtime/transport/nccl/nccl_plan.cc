@@ -84,7 +84,7 @@ NcclPlan NcclPlan::Of(const View& view, PeerId self) {
     plan.left_out_.push_back(absl::StrFormat(
         "edges of %d peers come and go with the rounds: NCCL takes a graph "
         "that stays, or at most %d peers",
-        view.members.size(), kMostNeighbors));
+        view.members.size(), kMaxNeighbors));
     return plan;
   }
   // The unique id travels along edges, so the group is what edges between

@@ -134,12 +134,12 @@ void NcclSum::TakeQueue() {
     if (mean == nullptr || *mean == nullptr) continue;
     auto values = std::make_shared<const std::vector<float>>((*mean)->ToHost());
     Tell(member(rank), lacks, kNcclSum,
-         Payload(std::as_bytes(std::span(*values)), values));
+         SharedBytes(std::as_bytes(std::span(*values)), values));
   }
 }
 
 absl::Status NcclSum::OnFrame(PeerId peer, uint64_t operation, uint32_t step,
-                              const Payload& body) {
+                              const SharedBytes& body) {
   const auto it = std::ranges::find(members_, peer);
   if (it == members_.end() || peer == options_.self) {
     return absl::DataLossError(
@@ -208,20 +208,21 @@ void NcclSum::OnUp(PeerId peer) {
   if (it == members_.end() || peer == options_.self) return;
   if (rank_ == 0 && id_) {
     const auto id = std::make_shared<const NcclUniqueId>(*id_);
-    Tell(peer, 0, kNcclUniqueId, Payload(std::span(*id), id));
+    Tell(peer, 0, kNcclUniqueId, SharedBytes(std::span(*id), id));
   }
   if (current_ != nullptr) Tell(peer, operation_, kNcclBegun);
   if (agreement_->failed()) Tell(peer, *agreement_->lacks(), kNcclFailed);
   GiveTo(static_cast<int>(it - members_.begin()));
 }
 
-void NcclSum::Tell(PeerId to, uint64_t operation, uint32_t step, Payload body) {
+void NcclSum::Tell(PeerId to, uint64_t operation, uint32_t step,
+                   SharedBytes body) {
   const CollectiveHead head{
       .operation = operation, .step = step, .body_bytes = body.size()};
   // Without a connection it goes out when there is one.
-  transport_->Send(
-      to, Channel::kCollective,
-      Frame{Payload::FromVector(EncodeCollectiveHead(head)), std::move(body)});
+  transport_->Send(to, Channel::kCollective,
+                   Frame{SharedBytes::FromVector(EncodeCollectiveHead(head)),
+                         std::move(body)});
   transport_->Flush();
 }
 

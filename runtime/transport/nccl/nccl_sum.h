@@ -21,7 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "algorithms/base/ids.h"
-#include "algorithms/base/payload.h"
+#include "algorithms/base/shared_bytes.h"
 #include "algorithms/collective/sum_agreement.h"
 #include "algorithms/kernels/device_queue.h"
 #include "runtime/base/event_loop.h"
@@ -90,7 +90,7 @@ class NcclSum {
   // A frame whose head says OfNccl.  kDataLoss if it is none of this
   // operation's; nothing has changed then.
   absl::Status OnFrame(PeerId peer, uint64_t operation, uint32_t step,
-                       const Payload& body);
+                       const SharedBytes& body);
   // A new connection: what the other may have missed goes out again.
   void OnUp(PeerId peer);
 
@@ -98,7 +98,8 @@ class NcclSum {
   using Vector = std::shared_ptr<DeviceVector<float>>;
 
   PeerId member(int rank) const { return members_[static_cast<size_t>(rank)]; }
-  void Tell(PeerId to, uint64_t operation, uint32_t step, Payload body = {});
+  void Tell(PeerId to, uint64_t operation, uint32_t step,
+            SharedBytes body = {});
   void TellAll(uint64_t operation, uint32_t step);
   void TakeId(const NcclUniqueId& id);
   // Sends a rank the mean that it lacks, if this member has it: now, or once

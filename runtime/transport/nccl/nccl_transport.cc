@@ -17,16 +17,17 @@ NcclTransport::NcclTransport(std::unique_ptr<Transport> carrier,
     : carrier_(std::move(carrier)),
       loop_(loop),
       options_(std::move(options)),
-      groups_(
-          api, device,
-          {.self = options_.self,
-           .deadline = options_.deadline,
-           .making = options_.making,
-           .send_id = [this](PeerId to, uint64_t key,
-                             Payload id) { SendId(to, key, std::move(id)); },
-           .on_end = [this](const NcclPlan& plan,
-                            NcclEvent why) { OnEnd(plan, why); },
-           .report = options_.report}),
+      groups_(api, device,
+              {.self = options_.self,
+               .deadline = options_.deadline,
+               .making = options_.making,
+               .send_id =
+                   [this](PeerId to, uint64_t key, SharedBytes id) {
+                     SendId(to, key, std::move(id));
+                   },
+               .on_end = [this](const NcclPlan& plan,
+                                NcclEvent why) { OnEnd(plan, why); },
+               .report = options_.report}),
       runner_(loop, &queue_, &groups_, options_.deadline),
       of_peers_{.self = options_.self,
                 .deadline = options_.deadline,
@@ -131,7 +132,7 @@ std::optional<NcclPair> NcclTransport::PairFor(PeerId to,
   const uint64_t round = RoundOf(exchange);
   const NcclGroups::Group* const group = groups_.ForRound(round, loop_->Now());
   if (group == nullptr || !group->comm.ready() || frame.body.empty() ||
-      frame.body.size() < options_.least_bytes ||
+      frame.body.size() < options_.min_bytes ||
       frame.body.size() > options_.max_body_bytes ||
       frame.head.size() + kBodyFrameBytes > kMaxHeadBytes ||
       !peer.MayOffer(exchange)) {
@@ -142,14 +143,15 @@ std::optional<NcclPair> NcclTransport::PairFor(PeerId to,
   return NcclPair{.order = {exchange, *colour, to}, .key = group->plan.key()};
 }
 
-void NcclTransport::SendId(PeerId to, uint64_t key, Payload id) {
+void NcclTransport::SendId(PeerId to, uint64_t key, SharedBytes id) {
   BodyFrame frame{.kind = BodyKind::kId, .key = key, .rest = std::move(id)};
   if (const auto it = peers_.find(to); it != peers_.end()) {
     it->second.Send(std::move(frame));
   } else {
     // The carrier may know of a connection that has not been reported yet.
-    carrier_->Send(to, Channel::kBody,
-                   {Payload::FromVector(EncodeBodyFrame(frame)), Payload()});
+    carrier_->Send(
+        to, Channel::kBody,
+        {SharedBytes::FromVector(EncodeBodyFrame(frame)), SharedBytes()});
   }
 }
 
@@ -185,7 +187,7 @@ void NcclTransport::OnFrame(PeerId from, ConnectionId connection,
     if (peer->second.held().Full(connection)) {
       return Close(from, connection,
                    absl::ResourceExhaustedError(absl::StrCat(
-                       "peer ", from.value, " has sent ", HeldFrames::kMost,
+                       "peer ", from.value, " has sent ", HeldFrames::kMax,
                        " frames behind a body that does not come")));
     }
     peer->second.held().Add(connection, channel, std::move(frame));

@@ -44,7 +44,7 @@ struct NcclOptions {
   absl::Duration making = absl::Seconds(30);
   // Between two polls of what is under way.
   absl::Duration poll = absl::Microseconds(50);
-  size_t least_bytes = size_t{64} << 10;  // smaller bodies go with their heads
+  size_t min_bytes = size_t{64} << 10;  // smaller bodies go with their heads
   size_t max_body_bytes = size_t{1} << 30;
   std::function<void(EventKind kind, const std::string& detail)> report = {};
 };
@@ -99,7 +99,7 @@ class NcclTransport final : public Transport, private TransportListener {
   // head.  `exchange` is 0 for other frames.
   std::optional<NcclPair> PairFor(PeerId to, const PeerBodies& peer,
                                   uint64_t exchange, const Frame& frame);
-  void SendId(PeerId to, uint64_t key, Payload id);
+  void SendId(PeerId to, uint64_t key, SharedBytes id);
   // The communicator of a group has ended.
   void OnEnd(const NcclPlan& plan, NcclEvent why);
   void Drop(PeerId peer, ConnectionId connection);

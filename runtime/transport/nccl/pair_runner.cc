@@ -38,7 +38,7 @@ std::optional<PairRunner::Completed> PairRunner::Poll(absl::Time now) {
   const NcclPair* const pair = queue_->under_way();
   if (pair == nullptr) return std::nullopt;
   const uint64_t key = pair->key;
-  absl::StatusOr<std::optional<Payload>> completed =
+  absl::StatusOr<std::optional<SharedBytes>> completed =
       groups_->Find(key)->comm.PollOperation();
   if (completed.ok() && completed->has_value()) {
     return Completed{queue_->Finish(), **std::move(completed)};

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "absl/time/time.h"
-#include "algorithms/base/payload.h"
+#include "algorithms/base/shared_bytes.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/transport/nccl/launch_queue.h"
 #include "runtime/transport/nccl/nccl_groups.h"
@@ -22,7 +22,7 @@ class PairRunner {
   // A pair that has taken place, and the body that it has brought.
   struct Completed {
     NcclPair pair;
-    Payload body;
+    SharedBytes body;
   };
 
   // All pointers outlive it.

@@ -37,10 +37,10 @@ void PeerBodies::DropAll() {
   held_ = HeldFrames();
 }
 
-bool PeerBodies::Send(BodyFrame frame, Payload body) {
+bool PeerBodies::Send(BodyFrame frame, SharedBytes body) {
   frame.ack = held_.ack();
-  return options_->send(
-      peer_, {Payload::FromVector(EncodeBodyFrame(frame)), std::move(body)});
+  return options_->send(peer_, {SharedBytes::FromVector(EncodeBodyFrame(frame)),
+                                std::move(body)});
 }
 
 // This end's bodies.
@@ -163,7 +163,7 @@ absl::Status PeerBodies::OnOffer(ConnectionId connection, BodyFrame offer,
   }
   if (held_.Full(connection)) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        "peer ", peer_.value, " has ", HeldFrames::kMost, " offers under way"));
+        "peer ", peer_.value, " has ", HeldFrames::kMax, " offers under way"));
   }
   const uint64_t exchange = offer.exchange;
   // Frames of one connection come in order, so this is one that came before.
@@ -188,7 +188,7 @@ void PeerBodies::OnDecline(uint64_t exchange) {
 
 // The body is that of the exchange that both launched, over the connection that
 // brought its head, and of no other.
-void PeerBodies::Complete(const NcclPair& pair, Payload body) {
+void PeerBodies::Complete(const NcclPair& pair, SharedBytes body) {
   const uint64_t exchange = pair.order.exchange;
   const auto offer = offers_.find(exchange);
   if (offer != offers_.end() && offer->second.key == pair.key) {

@@ -18,7 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "algorithms/base/ids.h"
-#include "algorithms/base/payload.h"
+#include "algorithms/base/shared_bytes.h"
 #include "runtime/transport/nccl/body_frame.h"
 #include "runtime/transport/nccl/held_frames.h"
 #include "runtime/transport/nccl/launch_queue.h"
@@ -68,7 +68,7 @@ class PeerBodies {
   // No exchange below `undecided` will be offered.
   void Decide(uint64_t undecided);
   // Sends the frame with BodyFrame::ack.  Returns false without a connection.
-  bool Send(BodyFrame frame, Payload body = {});
+  bool Send(BodyFrame frame, SharedBytes body = {});
 
   // Frames of the other end, and BodyFrame::ack of each.  An error is a reason
   // to close the connection.
@@ -80,7 +80,7 @@ class PeerBodies {
   void OnDecline(uint64_t exchange);
 
   // NCCL has exchanged the bodies of the pair; `body` is the other end's.
-  void Complete(const NcclPair& pair, Payload body);
+  void Complete(const NcclPair& pair, SharedBytes body);
   // The communicator of this key has ended: all that was offered for it, and
   // has not come, goes by the carrier.  Returns the number of bodies.
   size_t SendAgain(uint64_t key);
@@ -108,7 +108,7 @@ class PeerBodies {
   struct Offered {
     ConnectionId connection = 0;
     uint64_t key = 0;
-    Payload body = {};
+    SharedBytes body = {};
     absl::Time since = {};
     bool agreed = false;
     bool done = false;  // the pair took place; the other end may not know yet

@@ -39,19 +39,19 @@ std::vector<std::vector<float>> RandomVectors(int size, size_t n, RngKey key) {
 struct InFlight {
   int from, to;
   uint32_t step;
-  Payload bytes;
+  SharedBytes bytes;
 };
 
 // A payload of a float and its weight, which no schedule could sum.
 class Weighted final : public PayloadFormat {
  public:
-  static Payload Of(float value, float times) {
+  static SharedBytes Of(float value, float times) {
     std::vector<std::byte> bytes(2 * sizeof(float));
     std::memcpy(bytes.data(), &value, sizeof(float));
     std::memcpy(bytes.data() + sizeof(float), &times, sizeof(float));
-    return Payload::FromVector(std::move(bytes));
+    return SharedBytes::FromVector(std::move(bytes));
   }
-  absl::StatusOr<Payload> Accept(Payload bytes) const override {
+  absl::StatusOr<SharedBytes> Accept(SharedBytes bytes) const override {
     if (bytes.size() == 2 * sizeof(float)) return bytes;
     return absl::DataLossError("no pair of floats");
   }
@@ -63,8 +63,8 @@ class Weighted final : public PayloadFormat {
   }
 };
 
-Payload LeaderMessage(uint8_t value) {
-  return Payload::FromVector({static_cast<std::byte>(value)});
+SharedBytes LeaderMessage(uint8_t value) {
+  return SharedBytes::FromVector({static_cast<std::byte>(value)});
 }
 
 // Starts the ranks and delivers messages in an order drawn from `key`; with
@@ -97,7 +97,7 @@ void RunInRandomOrder(std::string_view name, std::vector<std::vector<float>>& x,
         std::ranges::fill(x[r],
                           static_cast<float>(std::to_integer<int>(message[0])));
       }
-      ranks[r].Start(x[r], form.payloads ? Weighted::Of(k, k) : Payload());
+      ranks[r].Start(x[r], form.payloads ? Weighted::Of(k, k) : SharedBytes());
     }
     collect(r);
   };
@@ -229,7 +229,8 @@ TEST_P(AllReduceTest, RefusesWhatTheScheduleDoesNotHave) {
       for (const uint32_t step : {0u, 1u, 5u, 17u, 1000u, ~0u}) {
         for (const size_t bytes : {size_t{0}, size_t{1}, 4 * n + 4}) {
           const absl::Status status = op.OnMessage(
-              from, step, Payload::FromVector(std::vector<std::byte>(bytes)));
+              from, step,
+              SharedBytes::FromVector(std::vector<std::byte>(bytes)));
           EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
           accepted += status.ok();
         }
@@ -267,10 +268,10 @@ TEST(PayloadAllReduceTest, RefusesWhatIsNoPayloadAndKeepsItsState) {
   std::vector<float> x(3);
   op.Start(x, Weighted::Of(2, 3));
   for (const size_t size : {0, 7, 9}) {
-    EXPECT_EQ(
-        op.OnMessage(1, 1, Payload::FromVector(std::vector<std::byte>(size)))
-            .code(),
-        absl::StatusCode::kDataLoss);
+    EXPECT_EQ(op.OnMessage(
+                    1, 1, SharedBytes::FromVector(std::vector<std::byte>(size)))
+                  .code(),
+              absl::StatusCode::kDataLoss);
   }
   EXPECT_EQ(x, std::vector<float>(3, 6.0f));
   EXPECT_FALSE(op.done());
@@ -331,8 +332,8 @@ TEST(LedAllReduceTest, OnlyTheLeaderLeads) {
     EXPECT_EQ(op.OnMessage(from, 0, LeaderMessage(4)).code(),
               absl::StatusCode::kDataLoss);
   }
-  for (Payload bad : {Payload(), LeaderMessage(99),
-                      Payload::FromVector(std::vector<std::byte>(2))}) {
+  for (SharedBytes bad : {SharedBytes(), LeaderMessage(99),
+                          SharedBytes::FromVector(std::vector<std::byte>(2))}) {
     EXPECT_EQ(op.OnMessage(1, 0, bad).code(), absl::StatusCode::kDataLoss);
   }
   EXPECT_FALSE(op.can_start());

@@ -214,13 +214,13 @@ TEST(AdaCompTest, NothingComesOfNothing) {
 
 // Layers with indices of one and of two bytes, a short last bin, and small
 // segments.
-Payload GoldenPayload() {
+SharedBytes GoldenPayload() {
   const ParameterLayout layout({{"c", Player::kGenerator, {16, 8, 3, 3}, {}},
                                 {"c.b", Player::kGenerator, {16}, {}},
                                 {"d", Player::kDiscriminator, {41, 33}, {}}});
   auto rank = *GradientCompressor::Create("adacomp", layout);
   std::vector<float> g(layout.size());
-  Payload payload;
+  SharedBytes payload;
   for (uint64_t step = 0; step < 3; ++step) {
     for (size_t i = 0; i < g.size(); ++i) {
       g[i] = static_cast<float>(RngKey(step).Below(4001, i)) / 64 - 31;
@@ -232,7 +232,7 @@ Payload GoldenPayload() {
 }
 
 TEST(AdaCompTest, PayloadsHaveTheBytesOfTheGoldenFile) {
-  const Payload payload = GoldenPayload();
+  const SharedBytes payload = GoldenPayload();
   const auto bytes = payload.bytes();
   const std::string kept = GoldenBytes("gradients_adacomp", bytes);
   ASSERT_EQ(kept.size(), bytes.size());

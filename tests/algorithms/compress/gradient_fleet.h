@@ -121,7 +121,7 @@ class GradientFleet {
   struct InFlight {
     int from, to;
     uint32_t step;
-    Payload bytes;
+    SharedBytes bytes;
   };
 
   void Run(const Vectors& gradients, RngKey key, bool repeats) {
@@ -162,7 +162,7 @@ class GradientFleet {
   void Contribute(int r) {
     if (begun_[r] && ops_[r].can_start() && !ops_[r].started()) {
       vectors_[r].resize(ranks_[r]->Form(step_, size_).floats);
-      Payload own =
+      SharedBytes own =
           ranks_[r]->Contribute(ops_[r].leader_message(), vectors_[r]);
       ops_[r].Start(vectors_[r], std::move(own));
     }
@@ -187,7 +187,7 @@ class GradientFleet {
           std::ranges::equal(mean, first, {}, std::bit_cast<uint32_t, float>,
                              std::bit_cast<uint32_t, float>),
           "the mean has the same bits everywhere", r);
-      Payload message = ranks_[r]->MakeNextLeaderMessage({step_, r, size_});
+      SharedBytes message = ranks_[r]->MakeNextLeaderMessage({step_, r, size_});
       if (ahead && !message.empty()) {
         leader_messages_.emplace(r, std::move(message));
       }
@@ -203,7 +203,7 @@ class GradientFleet {
   std::vector<AllReduce> ops_;
   Vectors vectors_;
   std::vector<bool> begun_;
-  std::map<int, Payload> leader_messages_;
+  std::map<int, SharedBytes> leader_messages_;
   std::vector<InFlight> net_;
 };
 

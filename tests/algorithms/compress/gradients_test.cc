@@ -189,7 +189,7 @@ TEST_P(GradientPayloadTest, SurvivesWhatIsNoMessageOfIt) {
   const auto g = Gradients(2, layout.size(), RngKey(4));
   there->Begin({0, 1, 2}, g[1]);
   std::vector<float> unused(form.floats);
-  const Payload honest = there->Contribute({}, unused);
+  const SharedBytes honest = there->Contribute({}, unused);
   ASSERT_TRUE(form.payloads->Accept(honest).ok());
   const auto bytes = honest.bytes();
   EXPECT_FALSE(form.payloads->Accept({}).ok());
@@ -197,7 +197,7 @@ TEST_P(GradientPayloadTest, SurvivesWhatIsNoMessageOfIt) {
        {size_t{1}, bytes.size() - 1, bytes.size() + 1, 4 * bytes.size() + 9}) {
     std::vector<std::byte> wrong(size);
     std::ranges::copy(bytes.first(std::min(size, bytes.size())), wrong.begin());
-    EXPECT_FALSE(form.payloads->Accept(Payload::FromVector(wrong)).ok())
+    EXPECT_FALSE(form.payloads->Accept(SharedBytes::FromVector(wrong)).ok())
         << size;
   }
   int refused = 0;
@@ -208,7 +208,8 @@ TEST_P(GradientPayloadTest, SurvivesWhatIsNoMessageOfIt) {
       bad[key.Fold(k).Below(bad.size(), i)] =
           static_cast<std::byte>(key.Fold(k).Fold("byte").Below(256, i));
     }
-    auto accepted = form.payloads->Accept(Payload::FromVector(std::move(bad)));
+    auto accepted =
+        form.payloads->Accept(SharedBytes::FromVector(std::move(bad)));
     refused += !accepted.ok();
     if (!accepted.ok()) continue;
     std::vector<float> sum(form.floats);
@@ -438,7 +439,7 @@ TEST(QuantizedGradientsTest, PayloadsHaveTheBytesOfTheGoldenFiles) {
                   "qsgd:levels=1,norm=l2,coding=omega")}) {
     auto rank = *GradientCompressor::Create(name, layout);
     rank->Begin({7, 1, 3}, g);
-    const Payload payload = rank->Contribute({}, {});
+    const SharedBytes payload = rank->Contribute({}, {});
     const std::string kept = GoldenBytes(file, payload.bytes());
     EXPECT_TRUE(
         std::ranges::equal(payload.bytes(), std::as_bytes(std::span(kept))))

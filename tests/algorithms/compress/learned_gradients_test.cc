@@ -538,7 +538,7 @@ TEST_P(LedMessageTest, SurvivesWhatIsNoMessageOfIt) {
   ASSERT_EQ(form.leader, 0);
   fleet.rank(0).Begin({6, 0, 2}, g[0]);
   fleet.rank(1).Begin({6, 1, 2}, g[1]);
-  const Payload message = fleet.rank(0).MakeLeaderMessage();
+  const SharedBytes message = fleet.rank(0).MakeLeaderMessage();
   ASSERT_TRUE(form.check_leader_message(message.bytes()).ok());
   EXPECT_FALSE(form.check_leader_message({}).ok());
   EXPECT_FALSE(
@@ -560,8 +560,8 @@ TEST_P(LedMessageTest, SurvivesWhatIsNoMessageOfIt) {
       continue;
     }
     ++taken;
-    const Payload payload =
-        fleet.rank(1).Contribute(Payload::FromVector(std::move(bad)), vector);
+    const SharedBytes payload = fleet.rank(1).Contribute(
+        SharedBytes::FromVector(std::move(bad)), vector);
     if (form.payloads != nullptr) {
       ASSERT_TRUE(form.payloads->Accept(payload).ok());
       std::ranges::fill(vector, 0.0f);

@@ -30,7 +30,7 @@ EdgeHeader Hello() {
   return h;
 }
 
-EdgeHeader Payload() {
+EdgeHeader SharedBytes() {
   EdgeHeader h;
   h.kind = FrameKind::kPayload;
   h.format = WireFormat::kInt4;
@@ -46,10 +46,10 @@ EdgeHeader Payload() {
 }
 
 std::vector<EdgeHeader> OneOfEach() {
-  EdgeHeader skip = Payload();
+  EdgeHeader skip = SharedBytes();
   skip.kind = FrameKind::kSkip;
   skip.payload_bytes = 0;
-  return {Hello(), Payload(), skip};
+  return {Hello(), SharedBytes(), skip};
 }
 
 TEST(FrameTest, RoundTrips) {
@@ -135,7 +135,7 @@ TEST(FrameTest, RefusesNoise) {
 }
 
 TEST(FrameTest, NamesBothVersions) {
-  auto bytes = EncodeHeader(Payload());
+  auto bytes = EncodeHeader(SharedBytes());
   bytes[4] = std::byte{7};
   const absl::Status status = DecodeHeader(bytes).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);

@@ -207,7 +207,7 @@ TEST(SettingsTest, NamesWhatCannotBe) {
   EXPECT_THAT(refusal([](auto& s) { s.top = 0; }), HasSubstr("top is 0"));
   EXPECT_THAT(refusal([](auto& s) { s.teachers = 0; }),
               HasSubstr("teachers is 0"));
-  EXPECT_THAT(refusal([](auto& s) { s.teachers = kMostVotes + 1; }),
+  EXPECT_THAT(refusal([](auto& s) { s.teachers = kMaxVotes + 1; }),
               HasSubstr("teachers is 30001"));
   EXPECT_TRUE(CheckExamples({}, 479).ok());
   EXPECT_THAT(std::string(CheckExamples({}, 478).message()),

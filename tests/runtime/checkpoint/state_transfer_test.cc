@@ -228,7 +228,7 @@ TEST_F(StateTransferTest, LostAndDamagedChunksAreAskedForAgain) {
       std::vector<std::byte> body(sent.frame.body.bytes().begin(),
                                   sent.frame.body.bytes().end());
       body[50] ^= std::byte{1};
-      sent.frame.body = Payload::FromVector(std::move(body));
+      sent.frame.body = SharedBytes::FromVector(std::move(body));
     }
     return true;
   };
@@ -384,7 +384,7 @@ TEST_F(StateTransferTest, AStateThatIsNotWhatWasOfferedIsNotUsed) {
       std::vector<std::byte> head(sent.frame.head.bytes().begin(),
                                   sent.frame.head.bytes().end());
       head[40] ^= std::byte{1};
-      sent.frame.head = Payload::FromVector(std::move(head));
+      sent.frame.head = SharedBytes::FromVector(std::move(head));
     }
     return true;
   };
@@ -420,8 +420,8 @@ TEST_F(StateTransferTest, AMemberThatOnlyOffersIsGivenUp) {
   for (uint64_t number = 100; number < 105; ++number) {
     now_ += absl::Seconds(10);
     Put(std::span(head), 1, number);
-    collector_->OnFrame(PeerId{1}, {Payload::FromVector(head), Payload()},
-                        now_);
+    collector_->OnFrame(PeerId{1},
+                        {SharedBytes::FromVector(head), SharedBytes()}, now_);
     collector_->Tick(now_);
   }
   Run(60);

@@ -76,9 +76,10 @@ TEST(ProcessLimitsTest, FramesBeyondTheModelAreRefusedAtOnce) {
                                            .lane = 0,
                                            .run_id = "it"})));
   ASSERT_TRUE(neighbour.Read());
-  FrameChunker chunker(Channel::kEdge,
-                       {Payload(), Payload::FromVector(ByteVector(16 << 20))},
-                       512 << 10);
+  FrameChunker chunker(
+      Channel::kEdge,
+      {SharedBytes(), SharedBytes::FromVector(ByteVector(16 << 20))},
+      512 << 10);
   ByteVector first;
   const Chunk chunk = chunker.Next();
   for (const auto part : {chunk.header(), chunk.head, chunk.body}) {

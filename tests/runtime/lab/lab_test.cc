@@ -103,10 +103,10 @@ TEST(Lab, RoundTripsTakeAtLeastWhatTheirLinksSay) {
   ASSERT_TRUE(meter.ok()) << meter.status();
   const RoundTrips near = meter->MeasureRoundTrips(0, 1, 10, kLimit);
   EXPECT_EQ(near.answered, 10);
-  EXPECT_GE(near.least_ms, 20);
+  EXPECT_GE(near.min_ms, 20);
   const RoundTrips far = meter->MeasureRoundTrips(2, 0, 10, kLimit);
   EXPECT_EQ(far.answered, 10);
-  EXPECT_GE(far.least_ms, 30);
+  EXPECT_GE(far.min_ms, 30);
 }
 
 TEST(Lab, PacketsArriveInOrderWhateverTheJitter) {
@@ -271,7 +271,7 @@ TEST(Lab, ManyCanBeAtOnceAndAfterOneAnother) {
     ASSERT_NE(inner, nullptr);
     auto meter = LinkMeter::Make(*inner);
     ASSERT_TRUE(meter.ok());
-    EXPECT_GE(meter->MeasureRoundTrips(0, 1, 1, kLimit).least_ms, 10);
+    EXPECT_GE(meter->MeasureRoundTrips(0, 1, 1, kLimit).min_ms, 10);
   }
 }
 

@@ -264,7 +264,7 @@ TEST(TopologyClientTest, AViewThatFailsItsCheckIsNotTaken) {
 // A client of a fleet of eight takes no more than 64 KiB, whatever else the
 // service sends; one of a larger fleet takes more.
 TEST(TopologyClientTest, AnswersAreBoundedByTheFleetsSize) {
-  static_assert(MaxAnswerBytes(8 * kMostGrowth) == 64 << 10);
+  static_assert(MaxAnswerBytes(8 * kMaxGrowth) == 64 << 10);
   static_assert(MaxAnswerBytes(kMaxPeers) == kMaxAnswerBytes);
   wire::FleetStatus status;  // a registration knows no field of it
   status.set_run_id(std::string((64 << 10) + 1, 'x'));
@@ -273,7 +273,7 @@ TEST(TopologyClientTest, AnswersAreBoundedByTheFleetsSize) {
     RealLoop loop;
     auto calls =
         MakeGrpcTopologyCalls(talkative.address(), &loop, nullptr, kTimeout,
-                              MaxAnswerBytes(kMostGrowth * peers));
+                              MaxAnswerBytes(kMaxGrowth * peers));
     loop.Start();
     absl::Notification heard;
     absl::Status answered;

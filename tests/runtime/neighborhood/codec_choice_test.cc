@@ -38,7 +38,7 @@ TEST(CodecChoiceTest, GoesBackToMoreBitsOnlyWithRoomToSpare) {
   const auto codec = *Codec::Create("auto", layout);
   const absl::Duration busy = absl::Milliseconds(10);
   const auto choose = [&](FormatChooser& chooser, double bits) {
-    for (size_t i = 0; i < RecentValues::kMost; ++i) {
+    for (size_t i = 0; i < RecentValues::kMax; ++i) {
       chooser.Record({.bytes = static_cast<size_t>(RateFor(bits)),
                       .took = absl::Seconds(1)});
     }

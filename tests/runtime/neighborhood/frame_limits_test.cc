@@ -60,8 +60,8 @@ TEST(FrameLimitsTest, EveryGradientFits) {
       const AllReduceForm form = method.Form(0, 2);
       EXPECT_LE(form.floats * sizeof(float), most) << name;
       method.Begin({.step = 0, .rank = 0, .size = 2}, gradient);
-      const Payload message =
-          form.leader == 0 ? method.MakeLeaderMessage() : Payload();
+      const SharedBytes message =
+          form.leader == 0 ? method.MakeLeaderMessage() : SharedBytes();
       EXPECT_LE(message.size(), most) << name;
       std::vector<float> vector(form.floats);
       EXPECT_LE(method.Contribute(message, vector).size(), most) << name;

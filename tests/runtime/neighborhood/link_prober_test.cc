@@ -186,7 +186,7 @@ TEST_F(LinkProberTest, DropsWhatIsNoProbe) {
   for (size_t size : {0u, 1u, 35u, 36u, 37u}) {
     a_.transport->Send(
         kB, Channel::kState,
-        {.head = Payload::FromVector(std::vector<std::byte>(size)),
+        {.head = SharedBytes::FromVector(std::vector<std::byte>(size)),
          .body = {}});
   }
   loop_.RunFor(absl::Seconds(1));

@@ -18,7 +18,7 @@ SimFleetOptions Fleet(int peers, uint64_t rounds, const std::string& graph) {
   o.schedule.graph = graph;
   o.step_time = absl::Seconds(1);
   o.network.link.latency = absl::Milliseconds(50);
-  o.peer.most_neighbors = 8;
+  o.peer.max_neighbors = 8;
   return o;
 }
 
@@ -54,7 +54,7 @@ TEST_P(ChangingNeighborsTest, AFewEdgesHaveTheBitsOfAll) {
     }
     if (kind != DeadlinePolicy::Kind::kNone) continue;
     SimFleetOptions all = few;
-    all.peer.most_neighbors = few.peers;
+    all.peer.max_neighbors = few.peers;
     SimFleet every(all);
     every.Start();
     ASSERT_TRUE(every.Run());
@@ -91,7 +91,7 @@ TEST_P(ChangingNeighborsTest, BitsDoNotDependOnWhatHasBeenForgotten) {
     few.network.link.latency = absl::Milliseconds(300);
     few.network.link.jitter = 1;
     SimFleetOptions all = few;
-    all.peer.most_neighbors = few.peers;
+    all.peer.max_neighbors = few.peers;
     SimFleet some(few), every(all);
     for (SimFleet* fleet : {&some, &every}) {
       fleet->Start();

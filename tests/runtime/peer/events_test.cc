@@ -26,8 +26,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 Frame Garbage() {
-  return {Payload::FromVector(std::vector<std::byte>(64, std::byte{0x5a})),
-          Payload()};
+  return {SharedBytes::FromVector(std::vector<std::byte>(64, std::byte{0x5a})),
+          SharedBytes()};
 }
 
 std::string DetailOf(const EventRecorder& recorder, EventKind kind) {

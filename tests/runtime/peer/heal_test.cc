@@ -247,7 +247,7 @@ TEST_F(HealTest, ADonorThatOffersNonsenseIsPassedOver) {
   ASSERT_TRUE(fleet_->loop().RunUntil(
       [&] {
         return donor.Send(SimFleet::IdOf(kSick), Channel::kState,
-                          {Payload::FromVector(offer), Payload()});
+                          {SharedBytes::FromVector(offer), SharedBytes()});
       },
       absl::Minutes(1)));
   ASSERT_TRUE(fleet_->Run()) << fleet_->StatusOf(kSick);

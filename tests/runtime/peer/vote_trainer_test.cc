@@ -219,8 +219,8 @@ class SentFrames final : public Transport {
 Frame FrameOf(uint64_t operation, uint32_t step, std::vector<std::byte> body) {
   const CollectiveHead head{
       .operation = operation, .step = step, .body_bytes = body.size()};
-  return {Payload::FromVector(EncodeCollectiveHead(head)),
-          Payload::FromVector(std::move(body))};
+  return {SharedBytes::FromVector(EncodeCollectiveHead(head)),
+          SharedBytes::FromVector(std::move(body))};
 }
 
 class VoteExchangeTest : public testing::Test {
@@ -256,7 +256,7 @@ TEST_F(VoteExchangeTest, AnswersThatNoTeacherWouldSendAreDropped) {
         {PeerId{2}, FrameOf(4, kVotes, Votes(9))},  // it has 8 teachers
         {PeerId{2}, FrameOf(4, kQuestion, EncodeImages(batch_))},
         {PeerId{2}, FrameOf(4, 7, {})},
-        {PeerId{2}, {Payload(), Payload()}}}) {
+        {PeerId{2}, {SharedBytes(), SharedBytes()}}}) {
     EXPECT_TRUE(absl::IsDataLoss(exchange_.OnFrame(peer, frame)));
   }
   EXPECT_FALSE(exchange_.answered());

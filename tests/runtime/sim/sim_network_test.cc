@@ -28,8 +28,8 @@ constexpr PeerId kB{2};
 
 Frame Number(int n, size_t padding = 0) {
   std::vector<std::byte> body(padding);
-  return {Payload::FromVector({static_cast<std::byte>(n)}),
-          Payload::FromVector(std::move(body))};
+  return {SharedBytes::FromVector({static_cast<std::byte>(n)}),
+          SharedBytes::FromVector(std::move(body))};
 }
 
 // A numbered frame, and the time of its arrival.

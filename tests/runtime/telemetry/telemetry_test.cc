@@ -300,7 +300,7 @@ TEST(MetricsLog, NamesOfPlayersAreFewAndShort) {
   for (int i = 0; i < 40; ++i) absl::StrAppend(&line, ",\"", i, "_loss\":1");
   const auto back = ParseMetricsLine(line + "}");
   ASSERT_TRUE(back.ok()) << back.status();
-  ASSERT_THAT(back->losses, SizeIs(kMostPlayers));
+  ASSERT_THAT(back->losses, SizeIs(kMaxPlayers));
   EXPECT_EQ(back->losses[0].player, "own");
   EXPECT_TRUE(std::isnan(back->losses[0].value));
   EXPECT_EQ(back->losses[1].player, "0");

@@ -171,7 +171,7 @@ class NcclBackend : public SimBackend {
       std::unique_ptr<Transport> transport) override {
     auto& ranks = ranks_[peer];
     ranks.push_back(nccl_.NewRank(absl::StrCat("gpu", peer.value)));
-    NcclOptions options{.self = peer, .least_bytes = 1};
+    NcclOptions options{.self = peer, .min_bytes = 1};
     options.poll = absl::Milliseconds(1);
     auto made = std::make_unique<NcclTransport>(
         std::move(transport), loop, ranks.back().get(), ranks.back().get(),

@@ -46,8 +46,8 @@ std::vector<ByteVector> Cut(const Frame& frame, size_t chunk_bytes,
 }
 
 Frame MakeFrame(size_t head, size_t body) {
-  return {Payload::FromVector(Bytes(head, 1)),
-          Payload::FromVector(Bytes(body, 2))};
+  return {SharedBytes::FromVector(Bytes(head, 1)),
+          SharedBytes::FromVector(Bytes(body, 2))};
 }
 
 // Feeds a chunk in pieces of at most `piece` bytes, empty ones between.

@@ -79,7 +79,8 @@ TEST_P(ClockJumpTest, AFrameUnderWayArrivesAndItsMeasuredRateIsRight) {
   RawClient client(node.address());
   ASSERT_TRUE(client.Write(EncodeHello(HelloOfB())));
   ASSERT_TRUE(client.Read());
-  const Frame frame{Payload(), Payload::FromVector(ByteVector(4 << 10))};
+  const Frame frame{SharedBytes(),
+                    SharedBytes::FromVector(ByteVector(4 << 10))};
   {
     FrameChunker whole(Channel::kEdge, frame, 1 << 10);
     ASSERT_TRUE(client.Write(BytesOf(whole.Next())));

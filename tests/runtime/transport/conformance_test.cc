@@ -23,7 +23,7 @@ using Seen = Recorder::Seen;
 constexpr PeerId kA{1};
 constexpr PeerId kB{2};
 
-Payload Bytes(size_t n, uint64_t seed) {
+SharedBytes Bytes(size_t n, uint64_t seed) {
   std::vector<std::byte> bytes(n);
   const RngKey key(seed);
   for (size_t i = 0; i < n; i += 8) {
@@ -32,15 +32,15 @@ Payload Bytes(size_t n, uint64_t seed) {
       bytes[j] = static_cast<std::byte>(bits >> 8 * (j - i));
     }
   }
-  return Payload::FromVector(std::move(bytes));
+  return SharedBytes::FromVector(std::move(bytes));
 }
 
-bool Same(const Payload& a, const Payload& b) {
+bool Same(const SharedBytes& a, const SharedBytes& b) {
   return std::ranges::equal(a.bytes(), b.bytes());
 }
 
 // Returns a frame that carries a number.
-Frame Number(uint32_t n) { return {Bytes(4, n), Payload()}; }
+Frame Number(uint32_t n) { return {Bytes(4, n), SharedBytes()}; }
 
 struct Parameter {
   std::string name;
@@ -150,7 +150,7 @@ TEST_P(ConformanceTest, HeadAndBodyOfEverySizeArriveIntact) {
 TEST_P(ConformanceTest, FramesOverTheLimitAreNotTaken) {
   Introduce();
   AwaitUp();
-  EXPECT_FALSE(Send(kA, kB, {Bytes(kMaxHeadBytes + 1, 1), Payload()}));
+  EXPECT_FALSE(Send(kA, kB, {Bytes(kMaxHeadBytes + 1, 1), SharedBytes()}));
   EXPECT_TRUE(Send(kA, kB, Number(2)));
   AwaitFrames(kB, 1);
   EXPECT_THAT(Frames(kB), SizeIs(1));
@@ -350,7 +350,7 @@ TEST_P(ConformanceTest, ManyPeersTalkToOne) {
 TEST_P(ConformanceTest, DestructionInTheMiddleOfABurst) {
   Introduce();
   AwaitUp();
-  const Frame big{Payload(), Bytes(4 << 20, 2)};
+  const Frame big{SharedBytes(), Bytes(4 << 20, 2)};
   for (PeerId from : {kA, kB}) {
     backend_->On(from, [&](Transport& t) {
       for (int i = 0; i < 8; ++i) {

@@ -72,7 +72,7 @@ class Node {
         [&] {
           sent = transport_->Send(
               peer, Channel::kEdge,
-              {Payload(), Payload::FromVector(ByteVector(bytes))});
+              {SharedBytes(), SharedBytes::FromVector(ByteVector(bytes))});
         },
         kLimit);
     return sent;

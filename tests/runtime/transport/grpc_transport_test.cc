@@ -29,9 +29,9 @@ using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 ByteVector FirstChunk(size_t body, uint64_t declared, size_t parts = 0) {
-  FrameChunker chunker(Channel::kEdge,
-                       {Payload(), Payload::FromVector(ByteVector(body))}, body,
-                       parts);
+  FrameChunker chunker(
+      Channel::kEdge,
+      {SharedBytes(), SharedBytes::FromVector(ByteVector(body))}, body, parts);
   const Chunk chunk = chunker.Next();
   ByteVector bytes(chunk.header().begin(), chunk.header().end());
   bytes.insert(bytes.end(), chunk.body.begin(), chunk.body.end());
@@ -214,9 +214,9 @@ TEST_F(HostileTest, HalfAFrameIsDroppedWithItsConnection) {
     RawClient client(node_.address());
     client.Write(EncodeHello(HelloOfB()));
     ASSERT_TRUE(client.Read());
-    FrameChunker chunker(Channel::kEdge,
-                         {Payload(), Payload::FromVector(ByteVector(200'000))},
-                         100'000);
+    FrameChunker chunker(
+        Channel::kEdge,
+        {SharedBytes(), SharedBytes::FromVector(ByteVector(200'000))}, 100'000);
     const Chunk chunk = chunker.Next();
     ByteVector bytes(chunk.header().begin(), chunk.header().end());
     bytes.insert(bytes.end(), chunk.body.begin(), chunk.body.end());
@@ -349,7 +349,8 @@ TEST(GrpcTransportTest, NoticesGoToWhoKnowsThem) {
     bool sent = false, edge = false;
     loop.PostAndWait(
         [&] {
-          const Frame frame{Payload::FromVector(ByteVector(3)), Payload()};
+          const Frame frame{SharedBytes::FromVector(ByteVector(3)),
+                            SharedBytes()};
           sent = transport->Send(kB, Channel::kNotice, frame);
           edge = transport->Send(kB, Channel::kEdge, frame);
         },
@@ -377,9 +378,8 @@ TEST(GrpcTransportTest, RefusesOptionsThatCannotBe) {
       refusal([](GrpcOptions& o) { o.chunk_bytes = 0; })));
   EXPECT_TRUE(absl::IsInvalidArgument(
       refusal([](GrpcOptions& o) { o.congestion_control = "slow"; })));
-  EXPECT_TRUE(refusal([](GrpcOptions& o) {
-                o.congestion_control = "cubic";
-              }).ok());
+  EXPECT_TRUE(
+      refusal([](GrpcOptions& o) { o.congestion_control = "cubic"; }).ok());
   EXPECT_TRUE(absl::IsInvalidArgument(
       refusal([](GrpcOptions& o) { o.listen_address = "0.0.0.0:0"; })));
   EXPECT_TRUE(absl::IsInvalidArgument(

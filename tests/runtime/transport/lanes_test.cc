@@ -27,8 +27,8 @@ std::vector<std::byte> Bytes(size_t n, uint64_t seed) {
 }
 
 Frame MakeFrame(size_t head, size_t body, uint64_t seed = 1) {
-  return {Payload::FromVector(Bytes(head, seed)),
-          Payload::FromVector(Bytes(body, seed + 1))};
+  return {SharedBytes::FromVector(Bytes(head, seed)),
+          SharedBytes::FromVector(Bytes(body, seed + 1))};
 }
 
 bool Same(const Frame& a, const Frame& b) {
@@ -153,23 +153,23 @@ TEST(LanesTest, WaitingPartsAreWithinTheBudget) {
 
 // Parts without bytes cannot either: they are objects too.
 TEST(LanesTest, PartsWithoutBytesAreWithinTheBudget) {
-  constexpr size_t kMost = size_t{1} << 20;
+  constexpr size_t kMax = size_t{1} << 20;
   const auto refused_after = [](size_t lane, size_t parts) {
-    const auto budget = Budget(kMost);
+    const auto budget = Budget(kMax);
     LaneJoiner joiner(kMaxBody, budget);
     std::vector<ReceivedFrame> out;
     // The front frame waits for its lane 1; whole frames may wait behind it.
     EXPECT_TRUE(joiner.Add(0, Part(Frame(), 3), &out).ok());
     size_t taken = 0;
-    while (taken < kMost && joiner.Add(lane, Part(Frame(), parts), &out).ok()) {
+    while (taken < kMax && joiner.Add(lane, Part(Frame(), parts), &out).ok()) {
       ++taken;
     }
     EXPECT_TRUE(out.empty());
     return taken;
   };
-  EXPECT_LT(refused_after(2, 3), kMost / sizeof(ReceivedFrame));
-  EXPECT_LT(refused_after(0, 3), kMost / sizeof(ReceivedFrame));
-  EXPECT_LT(refused_after(0, 0), kMost / sizeof(ReceivedFrame));
+  EXPECT_LT(refused_after(2, 3), kMax / sizeof(ReceivedFrame));
+  EXPECT_LT(refused_after(0, 3), kMax / sizeof(ReceivedFrame));
+  EXPECT_LT(refused_after(0, 0), kMax / sizeof(ReceivedFrame));
 }
 
 // Later parts do not matter: no peer holds a part for ever.

@@ -209,7 +209,8 @@ TEST(LimitsTest, BytesOnTheirWayAreBoundedOverAllConnections) {
     ASSERT_TRUE(client.Read());
     client.Write(BytesOf(chunker.Next()));
   };
-  const Frame frame{Payload(), Payload::FromVector(ByteVector(700 << 10))};
+  const Frame frame{SharedBytes(),
+                    SharedBytes::FromVector(ByteVector(700 << 10))};
   FrameChunker first(Channel::kEdge, frame, 512 << 10);
   FrameChunker second(Channel::kEdge, frame, 512 << 10);
   RawClient b(node.address());
@@ -241,7 +242,8 @@ TEST(LimitsTest, APeerThatDoesNotEndItsFrameIsCutOff) {
   options.check_again = kShort / 10;
   Node node(options);
   node.Connect(kB, "");
-  const Frame frame{Payload(), Payload::FromVector(ByteVector(4 << 10))};
+  const Frame frame{SharedBytes(),
+                    SharedBytes::FromVector(ByteVector(4 << 10))};
   // A peer that has nothing to send stays.
   constexpr PeerId kC{3};
   node.Connect(kC, "");

@@ -153,15 +153,15 @@ TEST(SocketCongestion, ForgetsASocketThatIsClosed) {
 TEST(SocketTuning, AsksForABufferOnlyIfThatGivesMore) {
   TcpSettings settings;
   settings.largest_send = 4 * kMiB;
-  settings.most_send = 4 * kMiB;
+  settings.max_send = 4 * kMiB;
   settings.largest_receive = 64 * kMiB;  // the kernel's own is better
-  settings.most_receive = 64 * kMiB;
+  settings.max_receive = 64 * kMiB;
   const SocketTuning tuning = ChooseTuning(settings, "", 16 * kMiB);
   EXPECT_EQ(tuning.send_buffer, 4 * kMiB);
   EXPECT_EQ(tuning.receive_buffer, 0);
-  settings.most_send = 212992;  // less than the kernel's own
+  settings.max_send = 212992;  // less than the kernel's own
   EXPECT_EQ(ChooseTuning(settings, "", 16 * kMiB).send_buffer, 0);
-  settings.most_send = 64 * kMiB;  // no more than the bytes in flight
+  settings.max_send = 64 * kMiB;  // no more than the bytes in flight
   EXPECT_EQ(ChooseTuning(settings, "", 16 * kMiB).send_buffer, 16 * kMiB);
 }
 

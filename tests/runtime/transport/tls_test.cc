@@ -68,14 +68,14 @@ TEST_F(TlsTest, TwoPeersOfARunExchangeFrames) {
 // More connections than all lanes need, old and new; each has sent a valid
 // hello.
 TEST_F(TlsTest, ConnectionsOfOneNeighbourAreBounded) {
-  constexpr size_t kMost = 32;
+  constexpr size_t kMax = 32;
   GrpcOptions options = LockedOptions(kA);
-  options.max_connections_per_peer = kMost + 8;  // the streams in them
+  options.max_connections_per_peer = kMax + 8;  // the streams in them
   Node a(options);
   a.Connect(kB, "");
   const auto credentials = CredentialsOf(run_.Certificates(run_.Peer(2)));
   std::vector<std::unique_ptr<RawClient>> clients;
-  for (size_t i = 0; i <= kMost; ++i) {
+  for (size_t i = 0; i <= kMax; ++i) {
     EXPECT_TRUE(a.recorder.With([](const Seen& s) { return s.downs.empty(); }));
     clients.push_back(std::make_unique<RawClient>(
         a.address(), "/gossamer.Edge/Exchange", credentials));
@@ -86,7 +86,7 @@ TEST_F(TlsTest, ConnectionsOfOneNeighbourAreBounded) {
   ASSERT_TRUE(a.recorder.Await(
       [](const Seen& s) { return s.downs.size() == 1; }, kLimit / 4));
   EXPECT_TRUE(a.recorder.With([](const Seen& s) {
-    return s.downs[0] == s.ups[0] && s.open.size() == kMost;
+    return s.downs[0] == s.ups[0] && s.open.size() == kMax;
   }));
 }
 

@@ -461,14 +461,14 @@ TEST_F(ControlPlaneTest, AStatusOfManyPlayersStillFits) {
                                                        request) {
     PlayerLosses losses = {{"generator", 1}, {"discriminator", 2}};
     if (id != kMany) {
-      losses.resize(kMostPlayers, {std::string(kMaxPlayerNameBytes, 'p'), 3});
+      losses.resize(kMaxPlayers, {std::string(kMaxPlayerNameBytes, 'p'), 3});
     }
     for (const PlayerLoss& loss : losses) {
       request.add_loss_player(loss.player);
       request.add_loss(loss.value);
     }
   });
-  EXPECT_EQ(status.peers(0).loss_size(), static_cast<int>(kMostPlayers));
+  EXPECT_EQ(status.peers(0).loss_size(), static_cast<int>(kMaxPlayers));
   for (const int last : {kMany - 2, kMany - 1}) {
     EXPECT_THAT(status.peers(last).loss_player(),
                 ElementsAre("generator", "discriminator"));

@@ -554,12 +554,12 @@ TEST_F(FleetMembersTest, AFullFleetAndOneThatCannotGrowRefuseAnotherPeer) {
 // Records of former members say which of them may not return yet.  They are
 // kept as far as there is room.
 TEST_F(FleetMembersTest, ARefusedPeerReplacesNoRecordOfAFormerMember) {
-  constexpr size_t kMost = 2 * kMaxPeers;
+  constexpr size_t kMax = 2 * kMaxPeers;
   options_.max_peers = 4;
   Assemble(4);
   Run(10);
   FleetRecord full = fleet_->record();
-  for (uint64_t id = 5; full.members.size() < kMost; ++id) {
+  for (uint64_t id = 5; full.members.size() < kMax; ++id) {
     MemberRecord gone;
     gone.id = {id};
     gone.incarnation_id = 100 + id;
@@ -576,13 +576,13 @@ TEST_F(FleetMembersTest, ARefusedPeerReplacesNoRecordOfAFormerMember) {
   };
   EXPECT_EQ(Register(50'000, 1).status().code(),
             absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(fleet_->record().members.size(), kMost);
+  EXPECT_EQ(fleet_->record().members.size(), kMax);
   EXPECT_TRUE(kept(5));
   options_.max_peers = 5;
   fleet_ = *Fleet::Create(options_, full, now_);
   Run(1);
   ASSERT_TRUE(Register(50'000, 1).ok());
-  EXPECT_EQ(fleet_->record().members.size(), kMost);
+  EXPECT_EQ(fleet_->record().members.size(), kMax);
   EXPECT_TRUE(kept(50'000));
   EXPECT_FALSE(kept(5));
   EXPECT_TRUE(kept(6));

@@ -302,7 +302,7 @@ TEST_F(FleetTest, HeartbeatsOfStrangersAndOldLivesAreTold) {
 TEST_F(FleetTest, LossesOfTooManyPlayersOrTooLongNamesAreRefused) {
   Assemble(2);
   FleetHeartbeat h = Beat(2, 102);
-  h.report.losses.assign(kMostPlayers,
+  h.report.losses.assign(kMaxPlayers,
                          {std::string(kMaxPlayerNameBytes, 'p'), 1});
   EXPECT_TRUE(fleet_->Heartbeat(h, now_).ok());
   for (auto spoil : {+[](PlayerLosses& l) {

@@ -9,8 +9,8 @@
 namespace gossamer {
 namespace {
 
-Payload Bytes(size_t n) {
-  return Payload::FromVector(std::vector<std::byte>(n, std::byte{7}));
+SharedBytes Bytes(size_t n) {
+  return SharedBytes::FromVector(std::vector<std::byte>(n, std::byte{7}));
 }
 
 BodyFrame Sample() {
@@ -24,7 +24,7 @@ BodyFrame Sample() {
 }
 
 absl::StatusOr<BodyFrame> Decoded(const BodyFrame& frame) {
-  return DecodeBodyFrame(Payload::FromVector(EncodeBodyFrame(frame)));
+  return DecodeBodyFrame(SharedBytes::FromVector(EncodeBodyFrame(frame)));
 }
 
 TEST(BodyFrameTest, KeepsEverything) {

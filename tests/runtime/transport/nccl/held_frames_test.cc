@@ -9,10 +9,12 @@
 namespace gossamer {
 namespace {
 
-Payload Bytes(size_t size) {
-  return Payload::FromVector(std::vector<std::byte>(size));
+SharedBytes Bytes(size_t size) {
+  return SharedBytes::FromVector(std::vector<std::byte>(size));
 }
-Frame HeadOf(size_t size) { return {.head = Bytes(size), .body = Payload()}; }
+Frame HeadOf(size_t size) {
+  return {.head = Bytes(size), .body = SharedBytes()};
+}
 BodyFrame OfferOf(uint64_t exchange, uint32_t size) {
   return {.size = size, .exchange = exchange, .rest = Bytes(exchange)};
 }
@@ -94,7 +96,7 @@ TEST(HeldFramesTest, FramesGoWithTheirConnectionAndHaveABound) {
   held.Open(2);
   EXPECT_EQ(held.newest(), 2u);
   EXPECT_TRUE(held.AddOffer(1, OfferOf(10, 1), {}));
-  for (size_t i = 1; i < HeldFrames::kMost; ++i) {
+  for (size_t i = 1; i < HeldFrames::kMax; ++i) {
     EXPECT_FALSE(held.Full(1));
     held.Add(1, Channel::kState, HeadOf(1));
   }

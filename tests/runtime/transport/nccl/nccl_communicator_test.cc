@@ -20,10 +20,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Payload Bytes(std::vector<int> values) {
+SharedBytes Bytes(std::vector<int> values) {
   std::vector<std::byte> bytes;
   for (const int v : values) bytes.push_back(static_cast<std::byte>(v));
-  return Payload::FromVector(std::move(bytes));
+  return SharedBytes::FromVector(std::move(bytes));
 }
 
 // So many members of one communicator that is complete.

@@ -41,7 +41,7 @@ class NcclFleet {
       NcclOptions o{.self = SimFleet::IdOf(rank),
                     .deadline = kDeadline,
                     .poll = absl::Microseconds(100),
-                    .least_bytes = 1};
+                    .min_bytes = 1};
       auto transport = std::make_unique<NcclTransport>(
           std::move(carrier), loop, gpus_.back().get(), gpus_.back().get(),
           std::move(o));

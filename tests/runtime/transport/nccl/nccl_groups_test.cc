@@ -51,17 +51,17 @@ class NcclGroupsTest : public ::testing::Test {
       member.rank = nccl_.NewRank(absl::StrCat("gpu", id));
       member.groups = std::make_unique<NcclGroups>(
           member.rank.get(), member.rank.get(),
-          NcclGroupsOptions{.self = {id},
-                            .deadline = kDeadline,
-                            .making = kMaking,
-                            .send_id =
-                                [this](PeerId to, uint64_t key, Payload bytes) {
-                                  ids_.push_back({to, key, std::move(bytes)});
-                                },
-                            .on_end =
-                                [&member](const NcclPlan&, NcclEvent why) {
-                                  member.ends.push_back(why);
-                                }});
+          NcclGroupsOptions{
+              .self = {id},
+              .deadline = kDeadline,
+              .making = kMaking,
+              .send_id =
+                  [this](PeerId to, uint64_t key, SharedBytes bytes) {
+                    ids_.push_back({to, key, std::move(bytes)});
+                  },
+              .on_end = [&member](
+                            const NcclPlan&,
+                            NcclEvent why) { member.ends.push_back(why); }});
     }
   }
   NcclGroups& groups(uint64_t id) { return *members_.at(id).groups; }
@@ -93,7 +93,7 @@ class NcclGroupsTest : public ::testing::Test {
   struct Id {
     PeerId to;
     uint64_t key = 0;
-    Payload bytes;
+    SharedBytes bytes;
   };
   VirtualLoop loop_;
   FakeNccl nccl_;

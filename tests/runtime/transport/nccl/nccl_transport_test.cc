@@ -29,12 +29,12 @@ using ::testing::Pair;
 constexpr absl::Duration kDeadline = absl::Milliseconds(500);
 
 // The body that `from` sends to `to` in a round.
-Payload BodyOf(uint64_t from, uint64_t to, uint64_t round, size_t bytes) {
+SharedBytes BodyOf(uint64_t from, uint64_t to, uint64_t round, size_t bytes) {
   std::vector<std::byte> body(bytes);
   for (size_t i = 0; i < bytes; ++i) {
     body[i] = static_cast<std::byte>(from * 31 + to * 17 + round * 7 + i);
   }
-  return Payload::FromVector(std::move(body));
+  return SharedBytes::FromVector(std::move(body));
 }
 
 // A fleet of transports on the simulated network, whose every peer sends every
@@ -83,7 +83,7 @@ class Fleet {
       NcclOptions options{.self = {id},
                           .deadline = kDeadline,
                           .poll = absl::Microseconds(100),
-                          .least_bytes = 1};
+                          .min_bytes = 1};
       options.report = [&node](EventKind kind, const std::string& detail) {
         node.events.emplace_back(kind.name(), detail);
       };
@@ -115,7 +115,7 @@ class Fleet {
   void Send(PeerId from, PeerId to, uint64_t round, size_t bytes = 1000) {
     EXPECT_TRUE(nodes_.at(from).transport->Send(
         to, Channel::kEdge,
-        {.head = Payload(),
+        {.head = SharedBytes(),
          .body = BodyOf(from.value, to.value, round, bytes),
          .exchange = MakeExchangeId(round)}));
   }
@@ -218,7 +218,7 @@ TEST(NcclTransportTest, ASkipIsAnAnswer) {
   fleet.Send({1}, {2}, 1);
   fleet.node(2).transport->Send({1}, Channel::kEdge,
                                 {.head = BodyOf(2, 1, 1, 8),
-                                 .body = Payload(),
+                                 .body = SharedBytes(),
                                  .exchange = MakeExchangeId(2)});
   fleet.loop().RunFor(absl::Milliseconds(30));
   ASSERT_EQ(fleet.node(2).came[{1}].size(), 1u);

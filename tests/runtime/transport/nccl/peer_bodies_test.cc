@@ -22,8 +22,8 @@ constexpr absl::Duration kOfferTimeout = absl::Milliseconds(50);
 constexpr absl::Duration kDeadline = absl::Seconds(1);
 constexpr ConnectionId kConnection = 3;
 
-Payload Bytes(size_t size) {
-  return Payload::FromVector(std::vector<std::byte>(size));
+SharedBytes Bytes(size_t size) {
+  return SharedBytes::FromVector(std::vector<std::byte>(size));
 }
 
 // One end of the two, whose frames wait in `out`.
@@ -262,7 +262,7 @@ TEST_F(PeerBodiesTest, OffersHaveBounds) {
   EXPECT_TRUE(two.bodies.OnOffer(kConnection + 1, offer, two.now).ok())
       << "its connection has gone";
   offer.size = 1000;
-  for (size_t i = 0; i < HeldFrames::kMost; ++i, ++offer.exchange) {
+  for (size_t i = 0; i < HeldFrames::kMax; ++i, ++offer.exchange) {
     ASSERT_TRUE(two.bodies.OnOffer(kConnection, offer, two.now).ok());
   }
   EXPECT_FALSE(two.bodies.OnOffer(kConnection, offer, two.now).ok());

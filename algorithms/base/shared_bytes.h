@@ -3,8 +3,8 @@
 //
 // Knows nothing of what the bytes mean or where they came from.
 
-#ifndef GOSSAMER_ALGORITHMS_BASE_PAYLOAD_H_
-#define GOSSAMER_ALGORITHMS_BASE_PAYLOAD_H_
+#ifndef GOSSAMER_ALGORITHMS_BASE_SHARED_BYTES_H_
+#define GOSSAMER_ALGORITHMS_BASE_SHARED_BYTES_H_
 
 #include <cstddef>
 #include <memory>
@@ -16,17 +16,18 @@ namespace gossamer {
 
 // A span of bytes together with its owner.  Copies share the bytes, which no
 // holder changes, so any number of edges may send one payload.
-class Payload {
+class SharedBytes {
  public:
-  Payload() = default;
+  SharedBytes() = default;
   // `owner` keeps `bytes` alive: a vector, a pooled buffer, a received slice.
-  Payload(std::span<const std::byte> bytes, std::shared_ptr<const void> owner)
+  SharedBytes(std::span<const std::byte> bytes,
+              std::shared_ptr<const void> owner)
       : bytes_(bytes), owner_(std::move(owner)) {}
 
-  static Payload FromVector(std::vector<std::byte> v) {
+  static SharedBytes FromVector(std::vector<std::byte> v) {
     auto owner = std::make_shared<const std::vector<std::byte>>(std::move(v));
     const std::span<const std::byte> bytes(*owner);
-    return Payload(bytes, std::move(owner));
+    return SharedBytes(bytes, std::move(owner));
   }
 
   std::span<const std::byte> bytes() const { return bytes_; }
@@ -40,4 +41,4 @@ class Payload {
 
 }  // namespace gossamer
 
-#endif  // GOSSAMER_ALGORITHMS_BASE_PAYLOAD_H_
+#endif  // GOSSAMER_ALGORITHMS_BASE_SHARED_BYTES_H_
