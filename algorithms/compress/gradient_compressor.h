@@ -1,7 +1,7 @@
 // Compresses the gradients that ranks average by all-reduce: one object per
-// rank, which remembers what it has left out.
+// rank, with the residual of what it has left out (error feedback).
 //
-// A method is told each step's gradient and says what the all-reduce of that
+// A method is given each step's gradient and says what the all-reduce of that
 // step carries: floats that may be summed on the way, or a payload; and, if one
 // rank chooses for all, that rank's message.  Values that are not sent stay in
 // the residual m and are tried again.  Same means at all ranks, whatever the
@@ -26,7 +26,7 @@
 
 namespace gossamer {
 
-// The place of a rank in one operation.
+// One operation as one of its ranks sees it.
 struct ReduceContext {
   uint64_t step = 0;  // from 0, one more with each operation
   int rank = 0;

@@ -18,7 +18,7 @@ namespace {
 // peer's part of the last mean another one would end with nothing.  It is
 // longer than for gossip, where a peer ends with parameters of its own whether
 // or not a last correction comes.
-constexpr absl::Duration kPartLimit = absl::Minutes(2);
+constexpr absl::Duration kMeanDrainLimit = absl::Minutes(2);
 
 // Returns whether `a` is, up to rounding, the mean of vectors that all equal
 // `b`: then no peer has moved.  The sums of all-reduce are of floats, whose
@@ -51,7 +51,9 @@ CentralizedTrainer::CentralizedTrainer(const PeerSpec& spec, Parts parts)
   }
 }
 
-absl::Duration CentralizedTrainer::DrainLimit() const { return kPartLimit; }
+absl::Duration CentralizedTrainer::DrainLimit() const {
+  return kMeanDrainLimit;
+}
 
 // A peer that left within a round has no longer what the others had at its
 // beginning.

@@ -13,7 +13,7 @@ namespace {
 
 // How long the end waits for members that are not connected: without a group's
 // last votes the student would end with nothing.
-constexpr absl::Duration kPartLimit = absl::Minutes(2);
+constexpr absl::Duration kVoteDrainLimit = absl::Minutes(2);
 
 }  // namespace
 
@@ -27,7 +27,7 @@ VoteTrainer::VoteTrainer(const PeerSpec& spec, Parts parts)
       "votes.", [this](StateVisitor& visitor) { budget_.VisitState(visitor); });
 }
 
-absl::Duration VoteTrainer::DrainLimit() const { return kPartLimit; }
+absl::Duration VoteTrainer::DrainLimit() const { return kVoteDrainLimit; }
 
 // Ids say which teachers a peer has; two peers with the same ones would double
 // an example's part of a sum.
