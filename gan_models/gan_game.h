@@ -55,7 +55,7 @@ class GanGame : public Game {
   void VisitState(StateVisitor& visitor) override;
   Evaluator* evaluator() override { return evaluator_.get(); }
   // Batches that were drawn while the step before was computed.
-  uint64_t drawn_ahead() const { return feed_.prefetched(); }
+  uint64_t prefetched() const { return feed_.prefetched(); }
 
  private:
   // The part of a step's results that the host sees: losses, and whether

@@ -22,14 +22,14 @@ inline constexpr uint32_t kCollectiveVersion = 3;
 // Instead of a step's number: this rank has ended its last operation.  Such a
 // message is called a FIN.
 inline constexpr uint32_t kFin = ~uint32_t{0};
-// The same of an operation that NCCL sums (sum_agreement.h): this rank has
-// begun it; lacks its sum and all later ones; the body is its sum; the body is
-// the unique id of NCCL's communicator.
+// These also stand instead of a step's number, for an operation that NCCL sums
+// (sum_agreement.h): this rank has begun it; lacks its sum and all later ones;
+// the body is its sum; the body is the unique id of NCCL's communicator.
 inline constexpr uint32_t kNcclBegun = kFin - 1;
 inline constexpr uint32_t kNcclFailed = kFin - 2;
 inline constexpr uint32_t kNcclSum = kFin - 3;
 inline constexpr uint32_t kNcclUniqueId = kFin - 4;
-constexpr bool OfNccl(uint32_t step) {
+constexpr bool IsNcclMessage(uint32_t step) {
   return step >= kNcclUniqueId && step < kFin;
 }
 inline constexpr size_t kCollectiveHeadBytes = 32;

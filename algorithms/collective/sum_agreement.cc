@@ -26,7 +26,7 @@ void SumAgreement::OnStarted(int rank, uint64_t operation) {
   started = std::max(started, operation + 1);
 }
 
-// The first word of a rank holds: it may get sums from others afterwards, but
+// The first report of a rank holds: it may get sums from others afterwards, but
 // none from NCCL.
 void SumAgreement::OnFailed(int rank, uint64_t operation) {
   std::optional<uint64_t>& failed = failed_[static_cast<size_t>(rank)];

@@ -1,11 +1,10 @@
-// Which ranks have a sum that a library such as NCCL makes by itself, and so
-// whether it counts.
+// Which ranks have the sum of an operation that NCCL makes, and so whether it
+// counts.
 //
-// The library sums one vector of every rank whole, but may bring the sum to
-// some ranks and fail at others.  Then a rank that has it gives it to those
-// that lack it, and only if no rank has it do all ranks sum in another way: no
-// two ranks ever go on with different sums.  Pure; knows nothing of vectors,
-// time or messages.
+// NCCL sums one vector of every rank whole, but may bring the sum to some ranks
+// and fail at others.  Then a rank that has it gives it to those that lack it,
+// and only if no rank has it do all ranks sum in another way: no two ranks ever
+// go on with different sums.  Pure; knows nothing of vectors, time or messages.
 
 #ifndef GOSSAMER_ALGORITHMS_COLLECTIVE_SUM_AGREEMENT_H_
 #define GOSSAMER_ALGORITHMS_COLLECTIVE_SUM_AGREEMENT_H_
@@ -18,7 +17,7 @@ namespace gossamer {
 
 // One rank's knowledge of all.  Operations count up by one, and a rank starts
 // one only when it has the sum of the one before, by whichever way.  A rank
-// that has failed uses the library no more.
+// that has failed uses NCCL no more.
 class SumAgreement {
  public:
   // `first` is the first operation.

@@ -211,7 +211,7 @@ absl::Status OnDevice(const CompressorText&) {
 std::vector<Option> FieldsOf(AdaCompOptions& o) {
   return {WholeOption("bin", &o.bin, 2, kLargestBin),
           WholeOption("conv", &o.conv, 2, kLargestBin),
-          WholeOption("most", &o.most, 1, kMaxOfABin),
+          WholeOption("most", &o.most, 1, kMaxPerBin),
           FlagOption("flat", &o.flat)};
 }
 

@@ -164,10 +164,9 @@ class Codec {
   virtual absl::Status Validate(const Encoded& payload) const = 0;
 
   // An upper bound of |decode(payload)|, of a payload that has been validated;
-  // cheap.
-  // Of values without scales it is known only whether they are within `limit`:
-  // infinity, if not.  Infinity with kShared.
-  virtual float MaxMagnitude(const Encoded& payload, float limit) const {
+  // cheap.  Of values without scales it is known only whether they are within
+  // `limit`: infinity, if not.  Infinity with kShared.
+  virtual float MagnitudeBound(const Encoded& payload, float limit) const {
     return std::numeric_limits<float>::infinity();
   }
 

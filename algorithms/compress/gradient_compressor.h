@@ -50,8 +50,8 @@ class GradientCompressor {
 
   virtual ~GradientCompressor() = default;
 
-  // Contributions may be summed on the way.  False: every rank's
-  // payload goes to all others, which needs all-gather.
+  // Contributions may be summed on the way.  False: every rank's payload goes
+  // to all others, which needs all-gather.
   virtual bool summable() const = 0;
   // It keeps what it does not send (error feedback): every step must have the
   // gradient of every parameter.

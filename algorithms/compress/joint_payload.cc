@@ -73,17 +73,16 @@ absl::Status ValidateParts(const Codec& codec, const Encoded& whole) {
   return absl::OkStatus();
 }
 
-float MaxMagnitudeOfParts(const Codec& codec, const Encoded& whole,
-                          float limit) {
+float MagnitudeBoundOfParts(const Codec& codec, const Encoded& whole,
+                            float limit) {
   const auto payloads = SplitPayload(codec, whole);
   const DueParts due = codec.Due(RoundOf(whole.key));
-  float max_magnitude = 0;
+  float bound = 0;
   for (size_t i = 0; i < due.size(); ++i) {
-    max_magnitude =
-        std::max(max_magnitude,
-                 codec.part(due[i]).codec->MaxMagnitude((*payloads)[i], limit));
+    bound = std::max(
+        bound, codec.part(due[i]).codec->MagnitudeBound((*payloads)[i], limit));
   }
-  return max_magnitude;
+  return bound;
 }
 
 size_t PayloadSize(const Codec& codec, const DueParts& due,

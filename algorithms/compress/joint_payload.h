@@ -29,12 +29,12 @@ using PartPayloads = absl::InlinedVector<Encoded, kMaxPlayers>;
 absl::StatusOr<PartPayloads> SplitPayload(const Codec& codec,
                                           const Encoded& whole);
 
-// Codec::Validate and Codec::MaxMagnitude, of a payload of whichever parts are
-// due.
+// Codec::Validate and Codec::MagnitudeBound, of a payload of whichever parts
+// are due.
 absl::Status ValidateParts(const Codec& codec, const Encoded& whole);
 // The largest of the parts'; `whole` has been validated.
-float MaxMagnitudeOfParts(const Codec& codec, const Encoded& whole,
-                          float limit);
+float MagnitudeBoundOfParts(const Codec& codec, const Encoded& whole,
+                            float limit);
 
 // Number of bytes of a payload of the parts `due` in these formats.
 size_t PayloadSize(const Codec& codec, const DueParts& due,

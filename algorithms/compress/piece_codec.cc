@@ -149,11 +149,11 @@ class PieceCodec final : public Codec {
     return layout->Validate(pieces_, payload.bytes, queue_.host_kernels());
   }
 
-  float MaxMagnitude(const Encoded& payload, float limit) const override {
+  float MagnitudeBound(const Encoded& payload, float limit) const override {
     const float step = policy_.unit.StepOf(RoundOf(payload.key));
     return LayoutOf(payload.format)
-        ->MaxMagnitude(pieces_, payload.bytes, step, limit,
-                       queue_.host_kernels());
+        ->MagnitudeBound(pieces_, payload.bytes, step, limit,
+                         queue_.host_kernels());
   }
 
   void Complete(const Encoded* mine, const Encoded* theirs, float c,

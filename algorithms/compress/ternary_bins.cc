@@ -118,7 +118,7 @@ TernaryBins::Writer::Writer(const TernaryBins& format,
 void TernaryBins::Writer::Bin(const BinnedLayer& layer, uint32_t halvings,
                               std::span<const uint32_t> indices, float value,
                               float* x) {
-  assert(indices.size() <= kMaxOfABin && halvings <= kMaxHalvings);
+  assert(indices.size() <= kMaxPerBin && halvings <= kMaxHalvings);
   bytes_[count_++] = static_cast<std::byte>(
       indices.empty() ? 0 : halvings << 6 | indices.size());
   const size_t size = indices.size() * layer.entry_bytes();
@@ -151,7 +151,7 @@ absl::StatusOr<SharedBytes> TernaryBins::Accept(SharedBytes payload) const {
     if (std::signbit(scale)) return Broken("a negative scale");
     for (size_t b = 0; b < layer.bins(); ++b) {
       const auto head = std::to_integer<uint32_t>(bytes[count_at++]);
-      const size_t count = head & kMaxOfABin;
+      const size_t count = head & kMaxPerBin;
       if (count == 0 && head != 0) return Broken("a scale of no values");
       if (count > 0 && scale == 0) return Broken("values of no scale");
       if (bytes.size() - at < count * width) {
@@ -186,7 +186,7 @@ void TernaryBins::Add(std::span<const std::byte> payload,
     float* bin = sum.data() + layer.extent.offset;
     for (size_t b = layer.bins(); b > 0; --b, bin += layer.bin) {
       const auto head = std::to_integer<uint32_t>(payload[count_at++]);
-      const size_t count = head & kMaxOfABin;
+      const size_t count = head & kMaxPerBin;
       add(bin, payload, at, count, values[head >> 6]);
       at += count * width;
     }

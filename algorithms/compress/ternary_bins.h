@@ -23,7 +23,7 @@
 
 namespace gossamer {
 
-inline constexpr uint32_t kMaxOfABin = 63;
+inline constexpr uint32_t kMaxPerBin = 63;
 inline constexpr uint32_t kMaxHalvings = 3;
 inline constexpr size_t kLargestBin = 1 << 15;
 
@@ -57,7 +57,7 @@ class TernaryBins final : public PayloadFormat {
     Writer(const TernaryBins& format, std::span<const float> scales,
            std::span<const float> gradient, size_t most);
     // The next bin, of `layer`: at `indices` (in the bin, rising, at most
-    // kMaxOfABin) are sgn(x) · value, value = scale · 2^−halvings.  They are
+    // kMaxPerBin) are sgn(x) · value, value = scale · 2^−halvings.  They are
     // taken from x.
     void Bin(const BinnedLayer& layer, uint32_t halvings,
              std::span<const uint32_t> indices, float value, float* x);

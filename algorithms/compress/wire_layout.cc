@@ -113,10 +113,10 @@ absl::Status WireLayout::Validate(std::span<const Piece> pieces,
   return absl::OkStatus();
 }
 
-float WireLayout::MaxMagnitude(std::span<const Piece> pieces,
-                               std::span<const std::byte> payload, float step,
-                               float limit, const Kernels& kernels) const {
-  float max_magnitude = 0;
+float WireLayout::MagnitudeBound(std::span<const Piece> pieces,
+                                 std::span<const std::byte> payload, float step,
+                                 float limit, const Kernels& kernels) const {
+  float bound = 0;
   for (size_t i = 0; i < pieces.size(); ++i) {
     const auto& [coding, scales, codes] = places_[i];
     const size_t n = pieces[i].extent.size;
@@ -132,9 +132,9 @@ float WireLayout::MaxMagnitude(std::span<const Piece> pieces,
                     ? limit
                     : std::numeric_limits<float>::infinity();
     }
-    max_magnitude = std::max(max_magnitude, largest);
+    bound = std::max(bound, largest);
   }
-  return max_magnitude;
+  return bound;
 }
 
 }  // namespace gossamer

@@ -61,10 +61,10 @@ class WireLayout {
   absl::Status Validate(std::span<const Piece> pieces,
                         std::span<const std::byte> payload,
                         const Kernels& kernels) const;
-  // Codec::MaxMagnitude; `step` is that of Coding::kUnit.
-  float MaxMagnitude(std::span<const Piece> pieces,
-                     std::span<const std::byte> payload, float step,
-                     float limit, const Kernels& kernels) const;
+  // Codec::MagnitudeBound; `step` is that of Coding::kUnit.
+  float MagnitudeBound(std::span<const Piece> pieces,
+                       std::span<const std::byte> payload, float step,
+                       float limit, const Kernels& kernels) const;
 
  private:
   std::string name_;

@@ -180,10 +180,10 @@ void Edge::UseNewestConnection() {
   outbox_.clear();  // was for the connection before
   end_.ConnectionUp(Sender());
   const auto& hello = connections_.rbegin()->second;
-  if (hello) Hear(*hello, true);
+  if (hello) TakeHello(*hello, true);
 }
 
-void Edge::Hear(const ProductionEnd::Frame& hello, bool newest) {
+void Edge::TakeHello(const ProductionEnd::Frame& hello, bool newest) {
   const ProductionEnd::State& s = end_.state();
   const uint64_t epoch = s.epoch, peer_epoch = s.peer_epoch;
   // Noted before the hello is processed, which may clear the queue.
@@ -293,7 +293,7 @@ absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
   // nothing falls back to that one.
   const auto up = connections_.find(connection);
   if (up != connections_.end()) up->second = f;
-  Hear(f, Newest(connection));
+  TakeHello(f, Newest(connection));
   if (end_.state().epoch != before) epoch_raised_ = true;
   return absl::OkStatus();
 }

@@ -145,8 +145,8 @@ class Edge {
   void use_format(WireFormat format) { end_.codec_state().set_format(format); }
   void set_force_payload(bool force) { end_.set_force_payload(force); }
   bool HasRoom() const { return end_.HasRoom(); }
-  // The other end is sure to send a frame: it has not come yet, or owes an
-  // answer to a payload.  It does not mention exchanges that it jumps over, nor
+  // The other end is sure to send a frame: it has not come yet, or has not
+  // answered a payload.  It does not mention exchanges that it jumps over, nor
   // those for which there was no room here.
   bool ExpectsAnswer() const {
     const ProductionEnd::State& s = end_.state();
@@ -169,7 +169,7 @@ class Edge {
   void Complete(ExchangeId limit) { end_.Complete(limit); }
   // Completes the skips before the first own payload: x stays as it is.
   void CompleteSkips();
-  // Sends what is owed; call once what else is to be sent now has been.
+  // Sends what is due; call once what else is to be sent now has been.
   void Flush() { end_.Flush(Sender()); }
   bool MayReset() const { return end_.MayReset(); }
   void LosslessReset() { end_.LosslessReset(Sender()); }
@@ -179,10 +179,10 @@ class Edge {
   void ConnectionUp(uint64_t connection);
   void ConnectionDown(uint64_t connection);
   // kDataLoss or kFailedPrecondition if the other end breaks the protocol or
-  // does not fit (run, layout, codec): close the connection, state is as
-  // before (PROTOCOL.md 4.3).  kAborted: it is for this end, which may
-  // switch its codec and has not heard of the other, to begin again with the
-  // codec of the other kind.
+  // does not fit (run, layout, codec): close the connection, state is as before
+  // (PROTOCOL.md 4.3).  kAborted: it is for this end, which may switch its
+  // codec and has not heard of the other, to begin again with the codec of the
+  // other kind.
   absl::Status OnFrame(uint64_t connection, std::span<const std::byte> head,
                        SharedBytes body);
 
@@ -218,7 +218,7 @@ class Edge {
     return !connections_.empty() && connections_.rbegin()->first == connection;
   }
   void UseNewestConnection();
-  void Hear(const ProductionEnd::Frame& hello, bool newest);
+  void TakeHello(const ProductionEnd::Frame& hello, bool newest);
   void Queue(const ProductionEnd::Frame& frame);
   absl::Status CheckFits(const EdgeHeader& header) const;
   absl::Status OnHello(uint64_t connection, const EdgeHeader& header);

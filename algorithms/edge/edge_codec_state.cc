@@ -70,8 +70,8 @@ EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
     message_ = Encode(codec, id, formats, x, {});
     // A device's bytes are not there yet.
     if (std::isfinite(limit) && codec.queue().on_host()) {
-      message_.max_magnitude =
-          MaxMagnitudeOfParts(codec, message_.encoded(id), limit);
+      message_.magnitude_bound =
+          MagnitudeBoundOfParts(codec, message_.encoded(id), limit);
     }
     id_ = id;
   }
@@ -88,7 +88,7 @@ EdgeCodecState::EdgeCodecState(std::shared_ptr<const Codec> codec,
       format_(codec_->format()),
       offset_(edge_hash % kResyncRounds),
       upper_(upper),
-      max_differences_(static_cast<size_t>(codec_->parts())),
+      difference_bounds_(static_cast<size_t>(codec_->parts())),
       progress_(static_cast<size_t>(codec_->parts())) {}
 
 uint64_t EdgeCodecState::ResyncInterval(ExchangeId id) const {
@@ -116,7 +116,7 @@ void EdgeCodecState::OnReset() {
     std::ranges::fill(shared_, 0.0f);
   }
   std::ranges::fill(progress_, Progress());
-  std::ranges::fill(max_differences_, 0.0f);
+  std::ranges::fill(difference_bounds_, 0.0f);
 }
 
 absl::StatusOr<EdgeMessage> EdgeCodecState::Receive(ExchangeId id,
@@ -125,7 +125,7 @@ absl::StatusOr<EdgeMessage> EdgeCodecState::Receive(ExchangeId id,
   EdgeMessage message{.format = format, .c = c, .bytes = std::move(bytes)};
   GOSSAMER_RETURN_IF_ERROR(Validate(message.encoded(id)));
   if (bounds_differences()) {
-    message.max_magnitude = MaxMagnitudeOf(&message, id);
+    message.magnitude_bound = MagnitudeBoundOf(&message, id);
   }
   return message;
 }
@@ -202,8 +202,8 @@ void EdgeCodecState::OnComplete(ExchangeId id, const EdgeMessage* mine,
   PartPayloads m, t;
   if (mine) m = *SplitPayload(*codec_, mine->encoded(id));
   if (theirs) t = *SplitPayload(*codec_, theirs->encoded(id));
-  const float max_magnitude =
-      MaxMagnitudeOf(mine, id) + MaxMagnitudeOf(theirs, id);
+  const float magnitude_bound =
+      MagnitudeBoundOf(mine, id) + MagnitudeBoundOf(theirs, id);
   const DueParts due = codec_->Due(RoundOf(id));
   for (size_t k = 0; k < due.size(); ++k) {
     const CodecPart part = codec_->part(due[k]);
@@ -211,7 +211,7 @@ void EdgeCodecState::OnComplete(ExchangeId id, const EdgeMessage* mine,
                            .mine = mine ? &m[k] : nullptr,
                            .theirs = theirs ? &t[k] : nullptr,
                            .c = c,
-                           .max_magnitude = max_magnitude};
+                           .magnitude_bound = magnitude_bound};
     if (codec_->joint() && exchanged.met()) {
       exchanged.c *=
           part.gamma * std::min(part.codec->RelativeGamma(m[k].format),
@@ -234,7 +234,7 @@ void EdgeCodecState::CompletePart(int i, const Exchanged& exchanged,
                                   DeviceSpan<float> memory) {
   const CodecPart part = codec_->part(i);
   const Codec& codec = *part.codec;
-  const auto [id, mine, theirs, c, max_magnitude] = exchanged;
+  const auto [id, mine, theirs, c, magnitude_bound] = exchanged;
   if (codec.needs_replica()) {
     Progress& progress = progress_[static_cast<size_t>(i)];
     const uint64_t interval = ResyncInterval(id);
@@ -271,7 +271,7 @@ void EdgeCodecState::CompletePart(int i, const Exchanged& exchanged,
 void EdgeCodecState::CompleteApart(int i, const Exchanged& exchanged,
                                    DeviceSpan<float> memory, bool may_be_far) {
   const CodecPart part = codec_->part(i);
-  const auto [id, mine, theirs, c, max_magnitude] = exchanged;
+  const auto [id, mine, theirs, c, magnitude_bound] = exchanged;
   const auto [offset, size] = part.extent;
   const DeviceSpan<float> increment = cache_->Zeros(queue(), size);
   part.codec->Complete(mine, theirs, c, memory, increment);
@@ -294,13 +294,13 @@ void EdgeCodecState::CompleteApart(int i, const Exchanged& exchanged,
   }
 }
 
-float EdgeCodecState::MaxMagnitudeOf(const EdgeMessage* message,
-                                     ExchangeId id) const {
+float EdgeCodecState::MagnitudeBoundOf(const EdgeMessage* message,
+                                       ExchangeId id) const {
   if (message == nullptr || !bounds_differences()) return 0;
-  if (message->max_magnitude) return *message->max_magnitude;
+  if (message->magnitude_bound) return *message->magnitude_bound;
   // Two payloads within half of it are no further apart.
-  return MaxMagnitudeOfParts(*codec_, message->encoded(id),
-                             limits_.largest / 2);
+  return MagnitudeBoundOfParts(*codec_, message->encoded(id),
+                               limits_.largest / 2);
 }
 
 // A bound on D is kept from the payloads' own bounds, so that D is read only
@@ -309,13 +309,13 @@ bool EdgeCodecState::MayBeFar(int i, const Exchanged& exchanged) {
   if (!bounds_differences()) return false;
   // Sums of so many floats as there are exchanges between two resyncs.
   constexpr float kRounding = 1 + 1e-6f;
-  float max_magnitude = exchanged.max_magnitude;
+  float bound = exchanged.magnitude_bound;
   if (codec_->part(i).codec->needs_replica()) {
-    float& all = max_differences_[static_cast<size_t>(i)];
-    all = kRounding * (all + max_magnitude);
-    max_magnitude = all;
+    float& all = difference_bounds_[static_cast<size_t>(i)];
+    all = kRounding * (all + bound);
+    bound = all;
   }
-  return exchanged.met() && max_magnitude > limits_.largest;
+  return exchanged.met() && bound > limits_.largest;
 }
 
 // The test reads D itself of codecs with replicas, and c·D of the others.
@@ -326,12 +326,12 @@ bool EdgeCodecState::Far(int i, float c, DeviceSpan<const float> memory,
   if (!codec_->part(i).codec->needs_replica()) {
     return !Within(c * limits_.largest, increment);
   }
-  float& max_magnitude = max_differences_[static_cast<size_t>(i)];
+  float& bound = difference_bounds_[static_cast<size_t>(i)];
   // The bound that was found replaces the grown one.  A small bound spares many
   // reads; one of exactly the limit would make the next exchange read D again.
   for (const float part : {1 / 1024.0f, 1 / 32.0f, 1.0f}) {
     if (!Within(part * limits_.largest, memory)) continue;
-    max_magnitude = part * limits_.largest;
+    bound = part * limits_.largest;
     return false;
   }
   return true;
@@ -430,7 +430,7 @@ bool EdgeCodecState::Restore(const Saved& saved) {
   }
   progress_ = saved.progress;
   // The bound of the restored D is not known: the next exchange reads D.
-  std::ranges::fill(max_differences_, std::numeric_limits<float>::infinity());
+  std::ranges::fill(difference_bounds_, std::numeric_limits<float>::infinity());
   return true;
 }
 

@@ -34,8 +34,8 @@ namespace gossamer {
 struct EdgeMessage {
   WireFormat format = WireFormat::kDenseF32;
   float c = 0;
-  // Codec::MaxMagnitude, once it is known.
-  std::optional<float> max_magnitude = {};
+  // Codec::MagnitudeBound, once it is known.
+  std::optional<float> magnitude_bound = {};
   SharedBytes bytes = {};
   // A device has encoded `bytes` once this fence is done.
   DeviceFence ready = {};
@@ -49,7 +49,7 @@ struct EdgeMessage {
 // Sets all of a message but its coefficient.
 class SnapshotCache {
  public:
-  // `limit` as in Codec::MaxMagnitude; infinity: no bound is needed.
+  // `limit` as in Codec::MagnitudeBound; infinity: no bound is needed.
   EdgeMessage Encode(const Codec& codec, ExchangeId id,
                      DeviceSpan<const float> x, float limit);
   // For one edge alone, the parts that are due in these formats; the replica
@@ -208,7 +208,7 @@ class EdgeCodecState {
     const Encoded* mine = nullptr;
     const Encoded* theirs = nullptr;
     float c = 0;
-    float max_magnitude = 0;  // of both payloads together, at most
+    float magnitude_bound = 0;  // of both payloads together, at most
 
     bool met() const { return mine != nullptr && theirs != nullptr; }
   };
@@ -227,7 +227,7 @@ class EdgeCodecState {
   }
   // False: D is within the limit for sure.  True: D has to be read.
   bool MayBeFar(int i, const Exchanged& exchanged);
-  float MaxMagnitudeOf(const EdgeMessage* message, ExchangeId id) const;
+  float MagnitudeBoundOf(const EdgeMessage* message, ExchangeId id) const;
   bool Far(int i, float c, DeviceSpan<const float> memory,
            DeviceSpan<const float> increment);
   bool Within(float limit, DeviceSpan<const float> values) const;
@@ -249,7 +249,7 @@ class EdgeCodecState {
   float c_ = 0;
   uint64_t corrections_ = 0;
   CorrectionLimits limits_;
-  std::vector<float> max_differences_;  // of D at most, by part
+  std::vector<float> difference_bounds_;  // of D, by part
   Clipping clipping_;
   // The squared norm of an increment, and those that the host does not know
   // yet.

@@ -121,8 +121,8 @@ class EdgeEnd {
   template <typename Out>
   void OnHello(const Frame& f, bool current, Out&& out);
 
-  // Sends the skip that is owed, if the connection is ready for it; what is
-  // owed without one goes out after the next hello anyway.
+  // Sends the skip that is due, if the connection is ready for it; what is due
+  // without one goes out after the next hello anyway.
   template <typename Out>
   void Flush(Out&& out) {
     if (!s_.ack_due) return;
@@ -130,8 +130,8 @@ class EdgeEnd {
     if (s_.ready) SendSkip(out);
   }
 
-  // Owes a skip even if nothing has changed: the other end is to know F (it
-  // seals a record by it).
+  // Makes a skip due even if nothing has changed: the other end is to know F
+  // (it seals a record by it).
   void Announce() { s_.ack_due = true; }
 
   // True if giving up this incarnation loses no correction (PROTOCOL.md 4.8).

@@ -1,5 +1,5 @@
-// The largest of every chunk and what reaches its bound, for one Highway
-// target; included once per target by kernels.cc.
+// Indices of the largest of every chunk, and of values at or above its bound,
+// for one Highway target; included once per target by kernels.cc.
 
 #if defined(GOSSAMER_ALGORITHMS_KERNELS_CHUNKS_INL_H_) == \
     defined(HWY_TARGET_TOGGLE)
@@ -94,9 +94,9 @@ size_t IndicesAtLeast(size_t chunk, std::span<const float> x,
     const auto bound = hn::Set(kFloats, bounds[i]);
     size_t k = at;
     for (; k + kLanes <= end; k += kLanes) {
-      const auto reach =
+      const auto at_least =
           hn::Ge(MagnitudeAt<true>(x.data(), y.data(), k), bound);
-      for (uint64_t bits = MaskBits(reach); bits != 0; bits &= bits - 1) {
+      for (uint64_t bits = MaskBits(at_least); bits != 0; bits &= bits - 1) {
         indices[found++] = static_cast<uint32_t>(
             k + static_cast<size_t>(std::countr_zero(bits)));
       }

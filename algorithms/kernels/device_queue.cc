@@ -39,7 +39,7 @@ struct DeviceQueue::State {
     DeviceFence last;
   };
   std::vector<Pinned> given_back ABSL_GUARDED_BY(mu);
-  std::vector<Pinned> marked;  // of the queue's thread
+  std::vector<Pinned> fenced;  // of the queue's thread
   // The stream on which work is captured; null until then.  It lives as long as
   // the queue, since libraries keep memory by the name of a stream.
   DeviceStream* aside = nullptr;
@@ -126,7 +126,7 @@ void DeviceQueue::State::Release(Parts* parts) {
     for (const auto& [bytes, memory] : parts->state->free) {
       calls.release(memory);
     }
-    for (auto* pinned : {&parts->state->given_back, &parts->state->marked}) {
+    for (auto* pinned : {&parts->state->given_back, &parts->state->fenced}) {
       for (const Pinned& p : *pinned) calls.release_pinned(p.memory);
     }
     if (parts->state->aside != nullptr) {
@@ -220,18 +220,18 @@ std::shared_ptr<std::byte[]> DeviceQueue::State::TakePinned(
     const DeviceFence fence = DeviceQueue(parts).RecordFence();
     for (Pinned& p : back) {
       p.last = fence;
-      state.marked.push_back(std::move(p));
+      state.fenced.push_back(std::move(p));
     }
   }
   Pinned taken;
   const auto fit =
-      std::find_if(state.marked.begin(), state.marked.end(), [&](Pinned& p) {
+      std::find_if(state.fenced.begin(), state.fenced.end(), [&](Pinned& p) {
         return p.capacity >= bytes && p.capacity / 2 <= bytes + kPinnedStep &&
                p.last.done();
       });
-  if (fit != state.marked.end()) {
+  if (fit != state.fenced.end()) {
     taken = std::move(*fit);
-    state.marked.erase(fit);
+    state.fenced.erase(fit);
   } else {
     taken.capacity = (bytes / kPinnedStep + 1) * kPinnedStep;
     const char* why =

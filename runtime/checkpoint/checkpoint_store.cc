@@ -33,9 +33,9 @@ absl::Status Damaged(const std::string& path, std::string_view what) {
                    "; delete this folder if no copy of it is whole"));
 }
 
-// Returns whether a checkpoint that could not be read may be whole all the
+// Returns whether a checkpoint that could not be read may be intact all the
 // same.
-bool MayBeWhole(const absl::Status& status) {
+bool MayBeIntact(const absl::Status& status) {
   // An error of the disk may pass; damage, a missing file and another version
   // do not.
   return !absl::IsDataLoss(status) && !absl::IsNotFound(status) &&
@@ -117,7 +117,7 @@ absl::Status CheckpointStore::Save(const Checkpoint& checkpoint) {
   return RemoveOld(round);
 }
 
-// Removes the oldest checkpoint if a newer one is whole; returns whether there
+// Removes the oldest checkpoint if a newer one is intact; returns whether there
 // is more room now.  One of `round` itself is about to be replaced: it stays
 // until then.
 bool CheckpointStore::MakeRoom(uint64_t round) {
@@ -234,15 +234,15 @@ absl::StatusOr<std::vector<uint64_t>> CheckpointStore::Folders(
 }
 
 std::vector<uint64_t> CheckpointStore::Rounds() const {
-  std::vector<uint64_t> whole;
+  std::vector<uint64_t> intact;
   const auto folders = Folders();
-  if (!folders.ok()) return whole;
+  if (!folders.ok()) return intact;
   for (uint64_t round : *folders) {
     // Reads every state to its end: a fleet resumes from a round only if all
     // peers are sure of theirs.
-    if (Verify(round).ok() || SeededBug("unverified")) whole.push_back(round);
+    if (Verify(round).ok() || SeededBug("unverified")) intact.push_back(round);
   }
-  return whole;
+  return intact;
 }
 
 absl::StatusOr<std::vector<StoredCheckpoint>> CheckpointStore::List() const {
@@ -373,7 +373,7 @@ absl::StatusOr<uint64_t> CheckpointStore::SetAsideAfter(uint64_t round) {
        later != rounds.rend() && *later > round && newest == 0; ++later) {
     // Only the newest that is worth keeping is kept: a person wants at most
     // that one back.
-    if (MayBeWhole(Verify(*later).status())) newest = *later;
+    if (MayBeIntact(Verify(*later).status())) newest = *later;
   }
   // The newest goes last: if the disk fails meanwhile, it is still there.
   std::vector<uint64_t> others;
@@ -407,7 +407,7 @@ absl::StatusOr<uint64_t> CheckpointStore::SetAsideAfter(uint64_t round) {
   return newest;
 }
 
-absl::Status CheckpointStore::CheckRestore(uint64_t round) const {
+absl::Status CheckpointStore::CheckRestoreSetAside(uint64_t round) const {
   GOSSAMER_ASSIGN_OR_RETURN(const std::vector<uint64_t> rounds, Folders());
   // A peer goes on from its newest checkpoint, and later ones would be set
   // aside when it is reached.
@@ -422,8 +422,8 @@ absl::Status CheckpointStore::CheckRestore(uint64_t round) const {
   return Verify(round, Which::kSetAside).status();
 }
 
-absl::Status CheckpointStore::Restore(uint64_t round) {
-  GOSSAMER_RETURN_IF_ERROR(CheckRestore(round));
+absl::Status CheckpointStore::RestoreSetAside(uint64_t round) {
+  GOSSAMER_RETURN_IF_ERROR(CheckRestoreSetAside(round));
   GOSSAMER_RETURN_IF_ERROR(files_.Rename(PathAside(round), PathOf(round)));
   return files_.SyncFolder(folder_);
 }

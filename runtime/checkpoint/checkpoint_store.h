@@ -43,7 +43,7 @@ class CheckpointStore {
                   FileOps& files = SystemFileOps());
 
   // Replaces a checkpoint of the same round; later ones are set aside.  On a
-  // full disk older ones go before their time, and the newest whole one stays.
+  // full disk older ones go before their time, and the newest intact one stays.
   // After any other error all earlier checkpoints are unchanged.
   absl::Status Save(const Checkpoint& checkpoint);
   // The checkpoints that have gone for room, of all saves.
@@ -55,11 +55,11 @@ class CheckpointStore {
     return files_.FreeBytes(folder_);
   }
 
-  // Returns the rounds of the checkpoints that are whole by their SHA-256,
+  // Returns the rounds of the checkpoints that are intact by their SHA-256,
   // ascending.  Returns none if the folder cannot be read: List says why.
   std::vector<uint64_t> Rounds() const;
 
-  // Returns all checkpoints, whole or not, ascending, except those that
+  // Returns all checkpoints, intact or not, ascending, except those that
   // disappear meanwhile.
   absl::StatusOr<std::vector<StoredCheckpoint>> List() const;
   // Returns those that SetAsideAfter has set aside.
@@ -67,15 +67,15 @@ class CheckpointStore {
 
   // Returns kNotFound without such a checkpoint; kDataLoss names the damage.
   absl::StatusOr<Checkpoint> Load(uint64_t round) const;
-  // Loads the newest whole checkpoint.  Damaged ones are passed over;
+  // Loads the newest intact checkpoint.  Damaged ones are passed over;
   // `passed_over`, if given, gets their errors.  Returns kNotFound if none is
-  // whole.
+  // intact.
   absl::StatusOr<Checkpoint> LoadNewest(
       std::vector<absl::Status>* passed_over = nullptr) const;
 
   // Removes the checkpoints after `round`.  The fleet goes on from there, so
   // later ones belong to a past that others no longer share.  The newest of
-  // them is set aside instead, if it is whole or cannot be read at the moment:
+  // them is set aside instead, if it is intact or cannot be read at the moment:
   // a person may want it back.  It replaces the one set aside before; nothing
   // reads it by itself.  On an error it stays in its place.  Returns its round;
   // 0 if there was none.
@@ -85,12 +85,12 @@ class CheckpointStore {
   // A checkpoint whose new name is taken stays.
   absl::Status KeepDamaged(const std::vector<StoredCheckpoint>& found);
   // Gives a checkpoint that was set aside its name back, so that it is the
-  // newest as before.  On an error it is under one of the two names, whole.
+  // newest as before.  On an error it is under one of the two names, intact.
   // Returns kFailedPrecondition, with what to do, if one of that round or a
   // later one exists; kNotFound and kDataLoss as Load.
-  absl::Status Restore(uint64_t round);
-  // Returns the error that Restore would return.
-  absl::Status CheckRestore(uint64_t round) const;
+  absl::Status RestoreSetAside(uint64_t round);
+  // Returns the error that RestoreSetAside would return.
+  absl::Status CheckRestoreSetAside(uint64_t round) const;
 
  private:
   // The kind of a round's checkpoint: the one that peers go on from, or the one

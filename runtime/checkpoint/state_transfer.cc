@@ -25,7 +25,7 @@ constexpr size_t kGetBytes = 13, kChunkBytes = 17;
 
 // The chunks that are asked for at a time.  The most are what a link of 0.65
 // Gbit/s holds at 200 ms.
-constexpr size_t kFewestUnderWay = 4, kMaxUnderWay = 64;
+constexpr size_t kMinUnderWay = 4, kMaxUnderWay = 64;
 // Chunks that take longer than this many times the fastest, and the jitter,
 // wait for each other in a queue on the way, and payloads of the training wait
 // with them.
@@ -182,7 +182,7 @@ void StateCollector::Ask(absl::Time now) {
   // The chunks under way count as lost; one that still comes is taken all the
   // same.
   d.under_way.clear();
-  d.window = kFewestUnderWay;
+  d.window = kMinUnderWay;
   d.next = 0;
   AskForChunks(now);
 }
@@ -275,7 +275,7 @@ void StateCollector::OnChunk(const Frame& frame, absl::Time now) {
     d.fastest = std::min(d.fastest, took);
     d.window = took <= kQueueing * d.fastest + kChunkJitter
                    ? std::min(d.window + 1, kMaxUnderWay)
-                   : std::max(d.window - 1, kFewestUnderWay);
+                   : std::max(d.window - 1, kMinUnderWay);
   }
   AskForChunks(now);
 }

@@ -203,13 +203,13 @@ absl::Status Restore(const Options& options) {
   std::vector<uint64_t> peers;
   for (const auto& [peer, c, aside] : all) {
     if (!aside || c.round != round) continue;
-    GOSSAMER_RETURN_IF_ERROR(StoreOf(run, peer).CheckRestore(round));
+    GOSSAMER_RETURN_IF_ERROR(StoreOf(run, peer).CheckRestoreSetAside(round));
     peers.push_back(peer);
   }
   // All are checked before the first is restored.  If the disk fails in
   // between, the same command goes on.
   for (const uint64_t peer : peers) {
-    GOSSAMER_RETURN_IF_ERROR(StoreOf(run, peer).Restore(round));
+    GOSSAMER_RETURN_IF_ERROR(StoreOf(run, peer).RestoreSetAside(round));
   }
   return absl::OkStatus();
 }

@@ -18,7 +18,7 @@ namespace gossamer {
 namespace {
 
 constexpr absl::Duration kPollInterval = absl::Milliseconds(500);
-// Longer than any survey: a turn has its own limit at the service.
+// Longer than any survey: a slot has its own limit at the service.
 constexpr absl::Duration kLimit = absl::Hours(1);
 
 constexpr char kExamples[] = R"(examples:
@@ -40,8 +40,8 @@ struct Options : ServiceQuery {
   std::string out;
 };
 
-void ShowTurn(const wire::LinkSurveyStatus& status, absl::Time began) {
-  // Turns take about as long as each other: each measures a pair of every peer.
+void ShowSlot(const wire::LinkSurveyStatus& status, absl::Time began) {
+  // Slots take about as long as each other: each measures a pair of every peer.
   const absl::Duration taken = SteadyNow() - began;
   std::string left;
   if (status.turn() > 0) {
@@ -65,7 +65,7 @@ absl::StatusOr<MeasuredNetwork> MeasureNetwork(FleetClient& client,
                             // and this command waits for its end.
                             client.MeasureLinks(run, /*start=*/true));
   uint32_t shown = 0;
-  ShowTurn(status, began);
+  ShowSlot(status, began);
   while (status.turn() < status.turns()) {
     if (SteadyNow() - began > kLimit) {
       return absl::DeadlineExceededError("the survey does not end");
@@ -73,10 +73,10 @@ absl::StatusOr<MeasuredNetwork> MeasureNetwork(FleetClient& client,
     absl::SleepFor(kPollInterval);
     GOSSAMER_ASSIGN_OR_RETURN(status,
                               client.MeasureLinks(run, /*start=*/false));
-    // Each turn has one line, not each poll.
+    // Each slot has one line, not each poll.
     if (status.turn() != shown && status.turn() < status.turns()) {
       shown = status.turn();
-      ShowTurn(status, began);
+      ShowSlot(status, began);
     }
   }
   return NetworkOf(status);

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // The disk space that even an empty file takes.
-constexpr uint64_t kMinOfAFile = 4096;
+constexpr uint64_t kMinFileBytes = 4096;
 
 struct EarlierDecisions {
   uint64_t began = 0;
@@ -48,7 +48,7 @@ std::vector<EarlierDecisions> FindEarlierDecisions(const std::string& folder,
       continue;
     }
     const uintmax_t size = fs::file_size(file.path, gone);
-    file.bytes = std::max<uint64_t>(gone ? 0 : size, kMinOfAFile);
+    file.bytes = std::max<uint64_t>(gone ? 0 : size, kMinFileBytes);
     found.push_back(std::move(file));
   }
   std::sort(found.begin(), found.end());

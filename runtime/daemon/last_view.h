@@ -1,5 +1,5 @@
-// The newest view of a peer on its disk, so that a later process can go on by
-// it while the topology service does not answer.
+// The newest view of a peer on its disk, so that a later process can resume
+// from it while the topology service does not answer.
 //
 // Knows nothing of when that is.
 

@@ -164,7 +164,7 @@ absl::Status PeerProcess::OpenDevice() {
   options.transport = options_.config.transport();
   options.fabric = options_.config.resources().fabric();
   // The peers of one machine mostly have ids in a row.
-  options.turn = id_ == 0 ? 0 : id_ - 1;
+  options.ordinal = id_ == 0 ? 0 : id_ - 1;
   options.why_on_host = WhyOnHost(options_.config);
   if (options_.game) {
     options.of_program = true;
@@ -413,7 +413,7 @@ absl::Status PeerProcess::MakePeer() {
 Task<absl::Status> PeerProcess::Main() {
   Task<absl::Status> registered = Register();
   GOSSAMER_CO_RETURN_IF_ERROR(co_await registered.result());
-  if (!registration_.registered() && !registration_.may_go_on()) {
+  if (!registration_.registered() && !registration_.may_resume()) {
     co_return absl::OkStatus();
   }
   Task<absl::Status> trained = Train();

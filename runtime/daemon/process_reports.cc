@@ -61,7 +61,7 @@ void ProcessReports::ReportRefused(EventKind kind, PeerId member,
                                    const absl::Status& why) {
   if (!opened()) return;
   Refusals& refusals = refusals_[{kind.name(), member}];
-  const uint64_t news = refusals.told.Due(++refusals.seen);
+  const uint64_t news = refusals.throttle.Due(++refusals.seen);
   if (news == 0) return;
   Report(kind, std::string(why.message()), news);
 }

@@ -64,7 +64,7 @@ class ProcessReports {
  private:
   struct Refusals {
     uint64_t seen = 0;
-    Throttle told;
+    Throttle throttle;
   };
 
   EventLoop* const loop_;

@@ -75,7 +75,7 @@ Task<absl::Status> ServiceRegistration::Run(
   client_->Start();
   co_await waiter_->Until(
       [this] {
-        return registered() || may_go_on() || !refused_.ok() || to_end_;
+        return registered() || may_resume() || !refused_.ok() || to_end_;
       },
       loop_->Now() + timeout);
   if (!refused_.ok()) co_return refused_;
@@ -83,7 +83,7 @@ Task<absl::Status> ServiceRegistration::Run(
     reports_->Log("ended before the topology service had answered");
     co_return absl::OkStatus();
   }
-  if (may_go_on()) {
+  if (may_resume()) {
     reports_->Log(absl::StrCat("no answer from the topology service at ",
                                service, "; asking the members of view ",
                                client_->last_view()->epoch,

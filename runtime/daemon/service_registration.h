@@ -33,10 +33,10 @@ class ServiceRegistration {
   ServiceRegistration& operator=(const ServiceRegistration&) = delete;
 
   // Creates the client and registers; returns within `timeout`.  OK:
-  // registered, may go on by the last view, or asked to end (see registered(),
-  // may_go_on()).  kUnavailable: no answer.  Else refused().  `on_change` runs
-  // whenever the view or anything else of the membership may have changed.
-  // Called once.
+  // registered, may resume from the last view, or asked to end (see
+  // registered(), may_resume()).  kUnavailable: no answer.  Else refused().
+  // `on_change` runs whenever the view or anything else of the membership may
+  // have changed.  Called once.
   Task<absl::Status> Run(TopologyClientOptions options,
                          std::unique_ptr<TopologyCalls> calls,
                          absl::Duration timeout,
@@ -47,8 +47,8 @@ class ServiceRegistration {
   // Null before Run and after Close.
   TopologyClient* client() const { return client_.get(); }
   bool registered() const { return client_ && client_->registered() != 0; }
-  // It is not, and there is a view to go on by if others do.
-  bool may_go_on() const { return client_ && client_->last_view() != nullptr; }
+  // It is not, and there is a view to resume from if others train by it.
+  bool may_resume() const { return client_ && client_->last_view() != nullptr; }
   // Whether the view has this peer; false before there is one.
   bool HasMember(PeerId peer) const {
     return client_ && client_->view().RankOf(peer);

@@ -70,7 +70,7 @@ absl::Status CheckCudaDevice(const DeviceCalls& calls, int index) {
 }
 
 absl::StatusOr<ChosenDevice> ChooseDevice(
-    const DeviceRequest& request, uint64_t turn,
+    const DeviceRequest& request, uint64_t ordinal,
     absl::FunctionRef<absl::StatusOr<const CudaLibrary*>()> open) {
   if (request.kind == DeviceRequest::kCpu) return ChosenDevice{};
   const auto cuda = [&]() -> absl::StatusOr<ChosenDevice> {
@@ -82,7 +82,8 @@ absl::StatusOr<ChosenDevice> ChooseDevice(
     }
     int devices = 1;
     calls.count(&devices);  // it has answered before
-    const auto index = static_cast<int>(turn % static_cast<uint64_t>(devices));
+    const auto index =
+        static_cast<int>(ordinal % static_cast<uint64_t>(devices));
     return ChosenDevice{{Device::kCuda, index}, library};
   };
   absl::StatusOr<ChosenDevice> chosen = cuda();

@@ -38,12 +38,12 @@ struct ChosenDevice {
 };
 
 // `open` gives the library, and is called unless the request is for the host.
-// A request for no certain GPU gets that of number `turn` modulo their number,
-// so that programs of one machine with turns of their own are spread over all.
-// kFailedPrecondition if a GPU is demanded and cannot be had: what is missing
-// and what to do.
+// A request for no certain GPU gets that of number `ordinal` modulo their
+// number, so that programs of one machine with ordinals of their own are spread
+// over all.  kFailedPrecondition if a GPU is demanded and cannot be had: what
+// is missing and what to do.
 absl::StatusOr<ChosenDevice> ChooseDevice(
-    const DeviceRequest& request, uint64_t turn,
+    const DeviceRequest& request, uint64_t ordinal,
     absl::FunctionRef<absl::StatusOr<const CudaLibrary*>()> open);
 
 // kFailedPrecondition unless the driver is there and new enough and has a GPU

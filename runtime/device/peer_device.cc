@@ -65,7 +65,7 @@ absl::Status PeerDevice::OpenQueue(const PeerDeviceOptions& options) {
     const DeviceRequest demand = {DeviceRequest::kCuda, request->index};
     GOSSAMER_ASSIGN_OR_RETURN(
         const ChosenDevice chosen,
-        ChooseDevice(demand, options.turn, [&] { return options.cuda(); }));
+        ChooseDevice(demand, options.ordinal, [&] { return options.cuda(); }));
     const CudaLibrary& library = *chosen.library;
     // Before the first question to torch (cuda_library.h).
     GOSSAMER_RETURN_IF_ERROR(options.torch());

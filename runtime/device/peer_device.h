@@ -28,7 +28,7 @@ struct PeerDeviceOptions {
   std::string transport = "auto";  // transport
   std::string fabric = {};         // resources.fabric
   // By which the peers of a machine are spread over its GPUs (ChooseDevice).
-  uint64_t turn = 0;
+  uint64_t ordinal = 0;
   // The parameters are a program's own, which has the device of its choice.
   bool of_program = false;
   // Why the run computes on the CPU whatever the machine has; or empty.

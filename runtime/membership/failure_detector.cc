@@ -29,7 +29,7 @@ void FailureDetector::Watch(const std::set<PeerId>& peers, absl::Time now) {
 
 void FailureDetector::Heard(PeerId peer, absl::Time now) {
   const auto it = watched_.find(peer);
-  // A word of the peer also ends the extension by an indirect ack.
+  // A frame of the peer also ends the extension by an indirect ack.
   if (it == watched_.end() || it->second.heard >= now) return;
   Watched& watched = it->second;
   if (now - watched.heard > suspect_after_ &&

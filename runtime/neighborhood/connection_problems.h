@@ -26,12 +26,12 @@ class ConnectionProblems {
   // The line, or nothing if one came lately.
   std::string LineOf(PeerId peer, bool member, const absl::Status& why,
                      absl::Time now) {
-    Throttle& told =
-        told_.try_emplace(member ? peer : PeerId{}, kApart).first->second;
-    if (told.Due(now) == 0) return "";
+    Throttle& throttle =
+        throttles_.try_emplace(member ? peer : PeerId{}, kApart).first->second;
+    if (throttle.Due(now) == 0) return "";
     return absl::StrCat("connection to peer ", peer.value, ": ",
-                        PlainText(why.message(), kMaxOfAReason), " (",
-                        told.seen(), " so far)");
+                        PlainText(why.message(), kMaxReasonBytes), " (",
+                        throttle.seen(), " so far)");
   }
 
   // True if one end does not want the other, or cannot read what it says; false
@@ -44,8 +44,8 @@ class ConnectionProblems {
   }
 
  private:
-  static constexpr size_t kMaxOfAReason = 1000;
-  std::map<PeerId, Throttle> told_;
+  static constexpr size_t kMaxReasonBytes = 1000;
+  std::map<PeerId, Throttle> throttles_;
 };
 
 }  // namespace gossamer

@@ -28,8 +28,8 @@ absl::Duration Median(std::vector<absl::Duration> v) {
 }  // namespace
 
 void DeadlineEstimator::Record(absl::Duration arrival) {
-  heard_.push_back(arrival);
-  if (heard_.size() > kHistory) heard_.pop_front();
+  arrived_.push_back(arrival);
+  if (arrived_.size() > kHistory) arrived_.pop_front();
   // Both lists have it: the one that came is also what is known.
   RecordMissing(arrival);
 }
@@ -89,7 +89,7 @@ absl::Duration DeadlineEstimator::Learnt(absl::Duration round) const {
 absl::Duration DeadlineEstimator::Most(absl::Duration round) const {
   // The fastest arrival is the way itself, which no waiting shortens.
   const absl::Duration most = std::max(absl::Seconds(1), round / 2);
-  return heard_.empty() ? most : most + *std::ranges::min_element(heard_);
+  return arrived_.empty() ? most : most + *std::ranges::min_element(arrived_);
 }
 
 // The two ends may have been apart before, and the new one's way may be the

@@ -55,7 +55,7 @@ class DeadlineEstimator {
 
   DeadlinePolicy policy_;
   std::deque<absl::Duration> arrivals_;  // or what is known of them
-  std::deque<absl::Duration> heard_;     // only those that came
+  std::deque<absl::Duration> arrived_;   // only those that came
 };
 
 }  // namespace gossamer

@@ -73,7 +73,7 @@ bool Edges::Connected(PeerId peer) const {
 bool Edges::MayBeUnknown(const Entry& entry) const {
   const bool over = entry.edge->settled() && Begun(entry);
   return entry.transient && !Connected(entry.edge->other()) &&
-         (entry.passing || over || entry.begins > RoundOf(frontier_));
+         (entry.not_neighbor || over || entry.begins > RoundOf(frontier_));
 }
 
 absl::StatusOr<std::unique_ptr<Edge>> Edges::MakeEdge(const NewEdge& added) {
@@ -155,11 +155,11 @@ void Edges::TakeConnections(Entry& entry) {
     if (hello.empty()) continue;
     // The hello is consumed: the edge keeps what it needs of it.
     connections_[peer][connection] = {};
-    const absl::Status heard =
+    const absl::Status taken =
         entry.edge->OnFrame(connection, hello.bytes(), SharedBytes());
-    if (absl::IsAborted(heard)) return TakeOtherCodec(entry);
-    if (heard.ok()) continue;
-    Refuse(entry, connection, heard);
+    if (absl::IsAborted(taken)) return TakeOtherCodec(entry);
+    if (taken.ok()) continue;
+    Refuse(entry, connection, taken);
     // The others say the same, and end as well.
     if (entry.refusals.closed_until != absl::InfiniteFuture()) return;
   }
@@ -172,7 +172,7 @@ void Edges::TakeOtherCodec(const Entry& entry) {
   const PeerId peer = entry.edge->other();
   const ExchangeId decided = entry.edge->decided();
   const bool inactive = entry.inactive, gone = entry.gone;
-  const bool passing = entry.passing;
+  const bool not_neighbor = entry.not_neighbor;
   NewEdge anew{.peer = peer,
                .address = entry.address,
                .frontier = decided,
@@ -182,7 +182,7 @@ void Edges::TakeOtherCodec(const Entry& entry) {
                .transient = entry.transient};
   Drop(peer);
   Add(std::move(anew)).IgnoreError();  // without a record it cannot fail
-  entries_.at(peer).passing = passing;
+  entries_.at(peer).not_neighbor = not_neighbor;
   if (inactive) Deactivate(peer, decided, gone);
 }
 
@@ -221,9 +221,9 @@ void Edges::SetOverlap(int h) {
 
 void Edges::SetNeighbors(const std::set<PeerId>& neighbors) {
   for (auto& [peer, entry] : entries_) {
-    // Waiters look again: an edge that the newest view has no use for is not
+    // Waiters poll again: an edge that the newest view has no use for is not
     // waited for unless it is connected.
-    entry.passing = !neighbors.contains(peer);
+    entry.not_neighbor = !neighbors.contains(peer);
   }
   Changed();
 }
@@ -250,7 +250,7 @@ void Edges::PruneInactive() {
   for (auto& [peer, entry] : entries_) {
     if (!entry.inactive) continue;
     if (!entry.edge->settled()) {
-      // The minute begins when nothing is owed any more.
+      // The minute begins when nothing is outstanding any more.
       entry.busy = now;
     } else if (entry.gone) {
       entry.edge->End();
@@ -271,7 +271,7 @@ void Edges::Send(Entry& entry) {
 }
 
 void Edges::Flush(Entry& entry) {
-  // An acknowledgement is owed to the newest state: while the queue is full it
+  // An acknowledgement is due for the newest state: while the queue is full it
   // waits, and later ones take it along.
   if (!transport_->IsWritable(entry.edge->other())) return;
   entry.edge->Flush();
@@ -402,7 +402,7 @@ void Edges::OnFrame(PeerId peer, ConnectionId connection, Channel channel,
 
 void Edges::OnEdgeFrame(Entry& entry, ConnectionId connection, Frame frame) {
   // The transit counts whatever the frame holds: it tells how fast the way is.
-  pacing_->Received(entry.pace, frame.transit);
+  pacing_->OnTransit(entry.pace, frame.transit);
   const absl::Status status = entry.edge->OnFrame(
       connection, frame.head.bytes(), std::move(frame.body));
   if (absl::IsAborted(status)) return TakeOtherCodec(entry);
@@ -412,7 +412,7 @@ void Edges::OnEdgeFrame(Entry& entry, ConnectionId connection, Frame frame) {
   ReportLost(entry);
   // Arrivals are noted at once, not at the boundary: the deadline is about the
   // way, not about this peer's steps.
-  pacing_->Heard(entry.pace, *entry.edge);
+  pacing_->OnReceived(entry.pace, *entry.edge);
   // In a replay the other end may have to wait for the acknowledgement of what
   // this end skipped, which comes with the next boundary, while that waits for
   // what the other end is to send then.
@@ -474,11 +474,12 @@ void Edges::Refuse(Entry& entry, ConnectionId connection,
 // The notice is believed as far as a line goes: it moves nothing.
 void Edges::OnNotice(Entry& entry, const Frame& frame) const {
   Refusals& refusals = entry.refusals;
-  const uint64_t news = refusals.told.Due(++refusals.heard);
+  const uint64_t news = refusals.throttle.Due(++refusals.reported_by_other);
   if (news == 0) return;
   Report("payloads_refused",
          absl::StrCat("peer ", entry.edge->other().value,
-                      " has refused what this peer sent, ", refusals.heard,
+                      " has refused what this peer sent, ",
+                      refusals.reported_by_other,
                       " times so far: ", DecodeNotice(frame.head)),
          news);
 }

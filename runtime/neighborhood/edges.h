@@ -60,7 +60,7 @@ class Edges final : public TransportListener {
     std::string address = {};
     uint64_t begins = 0;  // round of its first exchange
     bool newcomer = false, transient = false, inactive = false, gone = false;
-    bool passing = false;  // no neighbour in the newest view that is known
+    bool not_neighbor = false;               // in the newest view that is known
     absl::Time busy = absl::InfinitePast();  // of an inactive one: last in use
     Refusals refusals = {};
     Throttle clipped = {}, left_out = {};  // corrections, in events

@@ -25,10 +25,10 @@ struct FrameLimits {
 // A queue holds a window of payloads, and an all-reduce's messages of the
 // operation before, this one and the next, sent again on a new connection.
 constexpr FrameLimits FrameLimitsOf(size_t parameters, size_t peers) {
-  constexpr size_t kMaxOfAParameter = 8;
+  constexpr size_t kMaxBytesPerParameter = 8;
   constexpr size_t kSlack = size_t{4} << 20;
   constexpr size_t kQueued = 16;
-  const size_t body = kMaxOfAParameter * parameters + kSlack;
+  const size_t body = kMaxBytesPerParameter * parameters + kSlack;
   return {.body = body,
           .queued = kQueued * body,
           .in_flight = (2 * kQueued + peers) * body};

@@ -48,8 +48,8 @@ SharedBytes LinkProber::Encode(const Head& head) {
   return SharedBytes::FromVector(std::move(out));
 }
 
-std::optional<LinkProber::Head> LinkProber::Decode(const SharedBytes& payload) {
-  const std::span<const std::byte> in = payload.bytes();
+std::optional<LinkProber::Head> LinkProber::Decode(const SharedBytes& bytes) {
+  const std::span<const std::byte> in = bytes.bytes();
   if (in.size() != kHeadBytes || Get<uint32_t>(in, 0) != kMagic ||
       Crc32c(in.first(kChecked)) != Get<uint32_t>(in, kChecked)) {
     return std::nullopt;
@@ -74,8 +74,8 @@ void LinkProber::Ping(PeerId peer) { SendHead(peer, {.kind = Kind::kPing}); }
 void LinkProber::AddOrRenew(std::vector<PingRequest>& requests, PeerId target,
                             PeerId other) {
   const absl::Time now = loop_->Now();
-  std::erase_if(requests, [&](const PingRequest& e) {
-    return e.until < now || (e.target == target && e.other == other);
+  std::erase_if(requests, [&](const PingRequest& r) {
+    return r.until < now || (r.target == target && r.other == other);
   });
   requests.push_back(
       {.target = target, .other = other, .until = now + kPingRequestTimeout});
@@ -89,12 +89,12 @@ void LinkProber::RequestPing(PeerId proxy, PeerId target) {
 
 void LinkProber::OnPingRequest(PeerId asker, PeerId target) {
   std::erase_if(relayed_,
-                [&](const PingRequest& e) { return e.until < loop_->Now(); });
+                [&](const PingRequest& r) { return r.until < loop_->Now(); });
   // The bound holds however many ask: the table cannot grow by others' frames.
   if (asker == target || relayed_.size() >= kMaxPingRequests) return;
   // One answer does for all who wait for it.
-  const bool asked = std::ranges::any_of(relayed_, [&](const PingRequest& e) {
-    return e.target == target && e.other != asker;
+  const bool asked = std::ranges::any_of(relayed_, [&](const PingRequest& r) {
+    return r.target == target && r.other != asker;
   });
   // Only a request whose ping could be sent is kept.
   if (asked || SendHead(target, {.kind = Kind::kPing})) {
@@ -104,19 +104,19 @@ void LinkProber::OnPingRequest(PeerId asker, PeerId target) {
 
 void LinkProber::SendIndirectAcks(PeerId target) {
   std::vector<PingRequest> open;
-  std::erase_if(relayed_, [&](const PingRequest& e) {
-    if (e.target != target) return false;
-    if (e.until >= loop_->Now()) open.push_back(e);
+  std::erase_if(relayed_, [&](const PingRequest& r) {
+    if (r.target != target) return false;
+    if (r.until >= loop_->Now()) open.push_back(r);
     return true;
   });
-  for (const PingRequest& e : open) {
-    SendHead(e.other, {.kind = Kind::kIndirectAck, .number = target.value});
+  for (const PingRequest& r : open) {
+    SendHead(r.other, {.kind = Kind::kIndirectAck, .number = target.value});
   }
 }
 
 void LinkProber::OnIndirectAck(PeerId proxy, PeerId target) {
-  const size_t answered = std::erase_if(requested_, [&](const PingRequest& e) {
-    return e.target == target && e.other == proxy && e.until >= loop_->Now();
+  const size_t answered = std::erase_if(requested_, [&](const PingRequest& r) {
+    return r.target == target && r.other == proxy && r.until >= loop_->Now();
   });
   // An answer that nobody asked for says nothing: a proxy may not vouch for
   // any peer that it likes.
@@ -203,7 +203,7 @@ void LinkProber::OnAnswer(const Head& head) {
   // measurement.
   if ((head.kind == Kind::kLoaded) != (answered_ >= kPings)) return;
   if (head.kind == Kind::kPong) {
-    // The least of several is the way; the others waited behind payloads.
+    // The least of several is the link's; the others waited behind payloads.
     const double rtt = absl::ToDoubleSeconds(loop_->Now() - sent_);
     rtt_ = std::min(rtt_.value_or(rtt), rtt);
   } else if (head.transit.took > absl::ZeroDuration()) {

@@ -35,7 +35,7 @@ class LinkProber {
   // Of a load: several chunks, as the first one's time is not counted.
   static constexpr size_t kLoadBytes = size_t{2} << 20;
   static constexpr absl::Duration kPingRequestTimeout = absl::Seconds(4);
-  // More than this many of others at once are not begun.
+  // More than this many of others at once are not relayed.
   static constexpr size_t kMaxPingRequests = 64;
 
   // `loop` outlives it.
@@ -45,8 +45,8 @@ class LinkProber {
 
   // Asks for an answer, which counts as heard wherever frames are.
   void Ping(PeerId peer);
-  // Asks `proxy` to ping `target`.  `on_ack` hears of its answer, if one
-  // comes within kPingRequestTimeout.
+  // Asks `proxy` to ping `target`.  `on_ack` hears of its answer, if one comes
+  // within kPingRequestTimeout.
   void RequestPing(PeerId proxy, PeerId target);
   void SetOnIndirectAck(std::function<void(PeerId target)> on_ack) {
     on_indirect_ack_ = std::move(on_ack);

@@ -131,7 +131,7 @@ bool Neighborhood::Waits(const Edges::Entry& entry) {
   // connected.
   return !entry.inactive && entry.edge->ExpectsAnswer() &&
          (!entry.newcomer || entry.edge->handshake_done()) &&
-         (!entry.passing || entry.edge->state().ready);
+         (!entry.not_neighbor || entry.edge->state().ready);
 }
 
 bool Neighborhood::HoldsUp(const Edges::Entry& entry, ExchangeId id) {
@@ -212,7 +212,7 @@ bool Neighborhood::HandshakesDone(std::span<const RowEntry> row) const {
     const Edges::Entry* entry = edges_.Find(r.peer);
     if (entry == nullptr || entry->inactive) continue;
     // The other end may have dropped its edge and never say hello again.
-    if (entry->passing && !entry->edge->state().ready) continue;
+    if (entry->not_neighbor && !entry->edge->state().ready) continue;
     any = true;
     // A peer that did not answer when it was waited for, or in the rounds since
     // the edge was made, may never say hello.

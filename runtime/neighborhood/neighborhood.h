@@ -109,7 +109,7 @@ class Neighborhood {
   // Decides that all exchanges below `id` are skips, on all edges.
   void SkipTo(ExchangeId id);
   // Applies all that is due: every exchange below `limit`, by neighbour, then
-  // by id; sends what is owed.
+  // by id; sends the answers that are due.
   void Complete(ExchangeId limit);
 
   // Edges of `row` that are past their deadline of exchange `id` are overdue
@@ -133,7 +133,8 @@ class Neighborhood {
   bool HandshakesDone(std::span<const RowEntry> row) const;
   // No neighbour has been heard to decide exchange `id`.
   bool NoneHeard(ExchangeId id) const;
-  // Its `heard` and `waiting`; without neighbours that have ended.
+  // Returns what the edges show of the others' rounds, without neighbours that
+  // have ended: `heard`, `missing`, `waiting` and `idle` of RoundsSeen.
   RoundsSeen ObservedRounds() const;
   // Returns the peers of `row` that have not answered exchange `id`.
   std::vector<PeerId> Missing(std::span<const RowEntry> row,
@@ -157,7 +158,7 @@ class Neighborhood {
   // Every edge that is not settled has a connection, to hear what is missing.
   // `cut` is the last one.
   bool MaySettle(ExchangeId cut) const { return edges_.MaySettle(cut); }
-  // Sends what is owed, where it can go out now.
+  // Sends what is due, where it can go out now.
   void FlushAll() { edges_.FlushAll(); }
   // Sends the payloads that waited for a device.
   void SendReady();

@@ -136,13 +136,13 @@ void Pacing::Emitted(EdgePace& pace, const Edge& edge, ExchangeId id,
     pace.emitted.erase(pace.emitted.begin());
   }
   // The other end may have been ahead: its answer was here before the emission.
-  Heard(pace, edge);
+  OnReceived(pace, edge);
 }
 
-void Pacing::Heard(EdgePace& pace, const Edge& edge) {
-  const ExchangeId heard = edge.received();
+void Pacing::OnReceived(EdgePace& pace, const Edge& edge) {
+  const ExchangeId received = edge.received();
   auto it = pace.emitted.begin();
-  while (it != pace.emitted.end() && it->first < heard) {
+  while (it != pace.emitted.end() && it->first < received) {
     const absl::Duration took = loop_->Now() - it->second;
     pace.deadline.Record(took);
     // New edges learn from this sum of all (Limit).

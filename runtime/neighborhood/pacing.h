@@ -86,10 +86,10 @@ class Pacing {
   void Emitted(EdgePace& pace, const Edge& edge, ExchangeId id,
                bool sent_payload);
   // Something of the other end has come.
-  void Received(EdgePace& pace, const Transit& transit) {
+  void OnTransit(EdgePace& pace, const Transit& transit) {
     pace.formats.Record(transit);
   }
-  void Heard(EdgePace& pace, const Edge& edge);
+  void OnReceived(EdgePace& pace, const Edge& edge);
 
   // A boundary: BeginBoundary, then Limit and Completed on each edge.
   void BeginBoundary() { ++boundary_; }

@@ -25,8 +25,8 @@ struct Refusals {
   // The reason, until it has been sent to the other end.
   std::string unreported = {};
   // By the other end, as it says.
-  uint64_t heard = 0;
-  Throttle told = {};  // in events
+  uint64_t reported_by_other = 0;
+  Throttle throttle = {};  // in events
 };
 
 // The reason as the head of a frame of Channel::kNotice; and back, whatever the

@@ -290,7 +290,7 @@ absl::Status AllReducer::OnFrame(PeerId peer, const Frame& frame) {
   GOSSAMER_ASSIGN_OR_RETURN(
       const CollectiveHead head,
       DecodeCollectiveHead(frame.head.bytes(), frame.body.size()));
-  if (OfNccl(head.step)) {
+  if (IsNcclMessage(head.step)) {
     if (nccl_sum_ != nullptr) {
       return nccl_sum_->OnFrame(peer, head.operation, head.step, frame.body);
     }

@@ -186,10 +186,10 @@ void Checkpointer::BeginIfDue() {
   if (!Take()) neighborhood_->DropRecord(MakeExchangeId(state_->round()));
 }
 
-// A checkpoint is sealed once the neighbours' words of its round have come,
-// which takes as many rounds as exchanges overlap with.  Each holds a copy of
-// the state, so none is taken to wait for a disk that needs more than a round:
-// memory that is new costs its round more than a copy does.
+// A checkpoint is sealed once the neighbours' announcements of its round have
+// come, which takes as many rounds as exchanges overlap with.  Each holds a
+// copy of the state, so none is taken to wait for a disk that needs more than a
+// round: memory that is new costs its round more than a copy does.
 bool Checkpointer::Full() const {
   const int h =
       spec_.overlap_steps == kAutoOverlap ? kMaxOverlap : spec_.overlap_steps;
@@ -229,7 +229,7 @@ bool Checkpointer::Take() {
     taken_.pop_back();
   }
   // Records begin whether or not there is something to save: neighbours seal
-  // theirs by this end's word.
+  // theirs by this end's announcement.
   neighborhood_->BeginRecord(MakeExchangeId(state_->round()),
                              std::exchange(spare_edges_, SavedEdges()));
   if (!state_->Sound()) {
@@ -245,7 +245,7 @@ bool Checkpointer::Take() {
       OwnId(), [this](StateVisitor& v) { state_->VisitState(v); },
       std::exchange(spare_, Checkpoint()),
       {.prefix = TrainingState::kStableDuringGradient,
-       .copy = state_->queue().on_host() ? &taken->rest : nullptr});
+       .copy = state_->queue().on_host() ? &taken->deferred : nullptr});
   // The values of a device that has failed are zeros.
   if (const absl::Status device = state_->queue().status(); !device.ok()) {
     state = device;
@@ -257,8 +257,8 @@ bool Checkpointer::Take() {
   }
   taken->checkpoint = *std::move(state);
   taken_.push_back(taken);
-  state_->BeforeChange([taken] { taken->rest.Finish(); });
-  disk_->Run([taken] { taken->rest.Help(); }, [] {});
+  state_->BeforeChange([taken] { taken->deferred.Finish(); });
+  disk_->Run([taken] { taken->deferred.Help(); }, [] {});
   return true;
 }
 
@@ -280,7 +280,7 @@ void Checkpointer::Write() {
   disk_->Run(
       [store = store_, writing = writing_, keeps = state_->queue().on_host()] {
         Checkpoint& checkpoint = writing->taken->checkpoint;
-        writing->taken->rest.Finish();
+        writing->taken->deferred.Finish();
         for (auto& [peer, edge] : writing->edges) {
           GiveEdge(peer, edge, checkpoint);
         }
@@ -391,7 +391,7 @@ Task<absl::StatusOr<Checkpointer::Resumed>> Checkpointer::Resume(
     if (found->list.ok()) there_ = found->list->size();
     if (out_of_time() || begun != Beginning(view)) continue;
     if (begun->resumed != 0) {
-      // The fleet begins where all members said that they have a whole
+      // The fleet begins where all members said that they have an intact
       // checkpoint, so one that cannot be read now is an error.
       GOSSAMER_CO_RETURN_IF_ERROR(found->saved.status());
       absl::StatusOr<SavedEdges> edges = Restore(*found->saved);

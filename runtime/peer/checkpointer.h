@@ -76,7 +76,7 @@ class Checkpointer {
  private:
   struct Taken {
     Checkpoint checkpoint;
-    DeferredCopy rest;  // into it: threads that copy hold both
+    DeferredCopy deferred;  // into it: threads that copy hold both
   };
   // The one that is being written.
   struct Writing {

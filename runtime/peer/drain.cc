@@ -61,8 +61,8 @@ bool Drain::Settled() {
     }
   }
   neighborhood.FlushAll();
-  // A peer that leaves resumes with nobody, and inactive edges owe it no word
-  // of rounds that it has nothing in.
+  // A peer that leaves resumes with nobody, and inactive edges need announce
+  // nothing to it of rounds that it has nothing in.
   return SeededBug("leave-early") ||
          (neighborhood.Settled() &&
           (left ||

@@ -255,14 +255,14 @@ Task<bool> GossipTrainer::AwaitNeighbours(std::span<const RowEntry> row,
   // A first exchange waits until both epochs are known; otherwise timing would
   // decide whether it is a skip (PROTOCOL.md 9).
   absl::Time limit = parts_.loop->Now() + spec_.liveness_limit;
-  const bool patient = spec_.deadline.kind == DeadlinePolicy::Kind::kNone;
-  if (!patient) limit = std::min(limit, parts_.loop->Now() + kAwaitLimit);
+  const bool no_deadlines = spec_.deadline.kind == DeadlinePolicy::Kind::kNone;
+  if (!no_deadlines) limit = std::min(limit, parts_.loop->Now() + kAwaitLimit);
   absl::Time awaited = absl::InfiniteFuture();
   co_return co_await parts_.waiter->Until(
       [&] {
         // This is asked again at each wake-up: the time begins when the first
         // neighbour is seen in this round.
-        if (!patient && !neighborhood_.NoneHeard(id)) {
+        if (!no_deadlines && !neighborhood_.NoneHeard(id)) {
           awaited = std::min(awaited, parts_.loop->Now() + kAwaitedLimit);
         }
         return neighborhood_.HandshakesDone(row) ||

@@ -167,7 +167,7 @@ absl::Status MemberEdges::Connect(
     shared_rounds_.clear();
   } else {
     for (const auto& [peer, rounds] : shared_rounds_) neighbors.insert(peer);
-    if (parts_.codec->needs_replica() && !std::exchange(told_, true)) {
+    if (parts_.codec->needs_replica() && !std::exchange(reported_, true)) {
       parts_.reporter->Report(
           "replicas",
           absl::StrFormat("edges of %d peers last for some rounds and have no "
@@ -208,7 +208,7 @@ void MemberEdges::AddEdgesOfNextView() {
   for (auto& [peer, rounds] : shared_rounds_) {
     rounds.erase(rounds.lower_bound(from_round), rounds.end());
   }
-  now_.looked = std::min(now_.looked, from_round);
+  now_.gathered_to = std::min(now_.gathered_to, from_round);
   parts_.neighborhood->SetNeighbors({});
   Readdress(*next_.view);
   LookAhead(next_, parts_.state->round() + kHorizon);
@@ -218,7 +218,7 @@ void MemberEdges::AddEdgesOfNextView() {
 
 // Rounds that are past count, too, where this peer learns late of the view or
 // has jumped over them: the edge tells a member that waits in one of them.
-uint64_t MemberEdges::FirstToLookAt(const View& view) const {
+uint64_t MemberEdges::FirstToGather(const View& view) const {
   const uint64_t round = parts_.state->round();
   return std::max(view.from_round, round - std::min(round, kMaxLate));
 }
@@ -275,9 +275,10 @@ bool MemberEdges::Expects(const SharedRounds& rounds) const {
 void MemberEdges::LookAhead(Horizon& horizon, uint64_t end) {
   const View& view = *horizon.view;
   const std::optional<int> rank = view.RankOf(spec_.self);
-  horizon.looked = std::max(horizon.looked, FirstToLookAt(view));
-  for (; horizon.looked < std::min(end, spec_.rounds + 1); ++horizon.looked) {
-    const uint64_t round = horizon.looked;
+  horizon.gathered_to = std::max(horizon.gathered_to, FirstToGather(view));
+  for (; horizon.gathered_to < std::min(end, spec_.rounds + 1);
+       ++horizon.gathered_to) {
+    const uint64_t round = horizon.gathered_to;
     if (!rank) continue;  // it leaves
     for (const Neighbor& n : horizon.schedule->Row(*rank, round).neighbors) {
       const Member& m = view.members[static_cast<size_t>(n.rank)];

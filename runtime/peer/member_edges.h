@@ -69,19 +69,19 @@ class MemberEdges {
   void Reset();
 
  private:
-  // The rounds, of those that have been looked at, in which this peer shares an
+  // The rounds, of those that have been gathered, in which this peer shares an
   // edge with another one.
   using SharedRounds = std::set<uint64_t>;
   // The rounds of a view.
   struct Horizon {
     std::shared_ptr<const View> view;
     std::shared_ptr<const MixingSchedule> schedule;  // null: none
-    bool persistent = true;  // HasPersistentEdges() of it
-    uint64_t looked = 0;     // the first round that was not looked at
+    bool persistent = true;    // HasPersistentEdges() of it
+    uint64_t gathered_to = 0;  // the first round that was not gathered
   };
 
   void AddEdgesOfNextView();
-  uint64_t FirstToLookAt(const View& view) const;
+  uint64_t FirstToGather(const View& view) const;
   void LookAhead(Horizon& horizon, uint64_t end);
   // The other end must have an edge for the next of these rounds, or for one
   // that is past.
@@ -114,7 +114,7 @@ class MemberEdges {
   // they know in which rounds they share edges.  A member may never hear of a
   // view before it, and has no edge for its rounds then.
   uint64_t sure_from_ = 0;
-  bool told_ = false;  // that edges have no replicas
+  bool reported_ = false;  // that edges have no replicas
 };
 
 }  // namespace gossamer

@@ -44,8 +44,8 @@ struct PeerSpec {
   bool step_then_mix = false;
   // 0: the codec's, or less if snapshots are old; else refused if not stable.
   double gamma = 0;
-  // Fewest others that everybody must mix with (MinDegree): a first view
-  // with fewer is refused.
+  // Fewest others that everybody must mix with (MinDegree): a first view with
+  // fewer is refused.
   int min_degree = 0;
   // Most members to all of which edges are kept where rows are drawn anew every
   // round (MemberEdges).

@@ -1,6 +1,6 @@
-// Whether a restarted peer that the topology service does not answer may go on
-// by its last view: it may if members of that view train by it.  They are
-// asked for their rounds.
+// Whether a restarted peer that the topology service does not answer may
+// resume from its last view: it may if members of that view train by it.  They
+// are asked for their rounds.
 //
 // Members that have all been restarted wait for the service: it knows which
 // checkpoint they share.  Knows nothing of checkpoints or of how a peer goes
@@ -39,14 +39,14 @@ class ResumeWithoutService {
   ~ResumeWithoutService();
   ResumeWithoutService(const ResumeWithoutService&) = delete;
 
-  // Asks, if there is a view to go on by and it is time to.
+  // Asks, if there is a view to resume from and it is time to.
   void Tick();
   // When to call Tick() next; InfiniteFuture while there is nothing to ask.
   absl::Time next_tick() const;
-  // The round to go on at: the smallest that a member has told, once all that
-  // were asked have answered or one has waited long enough for the others.  One
-  // member alone cannot send this peer to a round where nobody is, unless no
-  // other one answers.
+  // The round to go on at: the smallest that a member has reported, once all
+  // that were asked have answered or one has waited long enough for the others.
+  // One member alone cannot send this peer to a round where nobody is, unless
+  // no other one answers.
   std::optional<uint64_t> round() const;
 
  private:

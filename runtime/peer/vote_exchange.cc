@@ -69,11 +69,11 @@ void VoteExchange::SendFin(PeerId peer) {
 }
 
 std::vector<PeerId> VoteExchange::NotEnded() const {
-  std::vector<PeerId> remaining;
+  std::vector<PeerId> not_ended;
   for (const auto& [peer, teachers] : others_) {
-    if (!ended_.contains(peer)) remaining.push_back(peer);
+    if (!ended_.contains(peer)) not_ended.push_back(peer);
   }
-  return remaining;
+  return not_ended;
 }
 
 // Without a connection it goes out when there is one.

@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kForms =
     "write \"30s join 1000\", \"60s lose 100\" or \"90s service-down 20s\"";
 // A fleet of one peer mixes with nobody.
-constexpr uint32_t kFewestPeers = 2;
+constexpr uint32_t kMinPeers = 2;
 
 absl::Status Refuse(std::string_view text, std::string_view why) {
   return absl::InvalidArgumentError(
@@ -85,8 +85,8 @@ absl::Status CheckFleetEvents(const std::vector<FleetEvent>& events,
       living += event.peers;
       continue;
     }
-    if (living < event.peers + kFewestPeers) {
-      return Refuse(event.text, absl::StrCat("leaves fewer than ", kFewestPeers,
+    if (living < event.peers + kMinPeers) {
+      return Refuse(event.text, absl::StrCat("leaves fewer than ", kMinPeers,
                                              " of ", living, " peers"));
     }
     living -= event.peers;

@@ -13,11 +13,11 @@ namespace {
 using sim_internal::Connection;
 using sim_internal::Item;
 
-// Payloads are shared between ends, so the damaged one is a copy.
-SharedBytes FlipBit(const SharedBytes& payload, uint64_t bit) {
-  std::vector<std::byte> bytes(payload.bytes().begin(), payload.bytes().end());
-  bytes[bit / 8] ^= std::byte{1} << (bit % 8);
-  return SharedBytes::FromVector(std::move(bytes));
+// Bytes are shared between ends, so the damaged ones are a copy.
+SharedBytes FlipBit(const SharedBytes& bytes, uint64_t bit) {
+  std::vector<std::byte> damaged(bytes.bytes().begin(), bytes.bytes().end());
+  damaged[bit / 8] ^= std::byte{1} << (bit % 8);
+  return SharedBytes::FromVector(std::move(damaged));
 }
 
 // Flips one bit of a frame, head or body.  One is the hardest to notice: a

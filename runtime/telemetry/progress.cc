@@ -24,7 +24,7 @@ constexpr absl::Duration kSilent = absl::Seconds(10);
 // --json` have all.
 constexpr size_t kMaxLosses = 2;
 constexpr size_t kLossWidth = 10;
-constexpr size_t kMaxOfAName = 16;
+constexpr size_t kMaxNameBytes = 16;
 
 double MeanRate(const FleetProgress& p) {
   double sum = 0;
@@ -82,7 +82,7 @@ std::optional<double> MeanLoss(const FleetProgress& p,
 std::string ShortName(const std::string& player) {
   if (player == "generator") return "G";
   if (player == "discriminator") return "D";
-  return PlainText(player, kMaxOfAName);
+  return PlainText(player, kMaxNameBytes);
 }
 
 // Returns "loss G", or the name alone where both do not fit.

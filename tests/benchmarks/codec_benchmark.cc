@@ -121,7 +121,7 @@ class Benchmark {
           applied + 2 * static_cast<double>(size),
           [&] {
             max_magnitude_ =
-                codec.MaxMagnitude(t, 1e6f);  // as an edge asks what arrives
+                codec.MagnitudeBound(t, 1e6f);  // as an edge asks what arrives
             codec.Complete(&m, &t, 1e-6f, difference, x);
           },
           row.apply, row.apply_share);

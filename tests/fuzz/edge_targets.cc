@@ -114,13 +114,11 @@ constexpr float kLargest = 1;
 // make the two ends of an edge leave out different corrections.
 void RequireReach(const Codec& codec, const Encoded& payload) {
   if (codec.memory() == EdgeMemory::kShared) return;
-  const float max_magnitude = codec.MaxMagnitude(payload, kLargest);
+  const float bound = codec.MagnitudeBound(payload, kLargest);
   std::vector<float> values(codec.size()), unused(values);
   codec.Complete(nullptr, &payload, 0, values, unused);
-  Require(std::ranges::all_of(values,
-                              [max_magnitude](float v) {
-                                return std::abs(v) <= max_magnitude;
-                              }),
+  Require(std::ranges::all_of(
+              values, [bound](float v) { return std::abs(v) <= bound; }),
           "no value is beyond its payload's bound");
 }
 

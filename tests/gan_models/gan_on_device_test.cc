@@ -109,8 +109,8 @@ TEST_F(GanOnDeviceTest, ItHasTheBitsOfTheHost) {
     const auto there = GanOn(&device_, spec, 0, 2, 1, {.warm_ups = 1});
     ExpectEqualSteps(*host, *there, 7);
     // All but the first batch were drawn while a step was under way.
-    EXPECT_EQ(there->drawn_ahead(), 6u);
-    EXPECT_EQ(host->drawn_ahead(), 0u);
+    EXPECT_EQ(there->prefetched(), 6u);
+    EXPECT_EQ(host->prefetched(), 0u);
   }
   EXPECT_EQ(device_.counts().captures, 8u);
   EXPECT_GT(device_.counts().replays, 0u);
@@ -141,7 +141,7 @@ TEST_F(GanOnDeviceTest, AnUnexpectedBatchIsDrawnAnew) {
     ASSERT_TRUE(there->Gradient(Players::kBoth, RngKey(i)).ok());
     EXPECT_EQ(GradientsOf(*host), GradientsOf(*there));
   }
-  EXPECT_EQ(there->drawn_ahead(), 0u);
+  EXPECT_EQ(there->prefetched(), 0u);
 }
 
 TEST_F(GanOnDeviceTest, AStepWithoutAGraphHasTheSameBits) {

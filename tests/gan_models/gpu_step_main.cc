@@ -130,7 +130,7 @@ DeviceQueue QueueOf(const std::string& device) {
     OrExit<int>(opened, kNoDevice);
   }
   const ChosenDevice chosen =
-      OrExit(ChooseDevice(request, /*turn=*/0, OpenCudaLibrary), kNoDevice);
+      OrExit(ChooseDevice(request, /*ordinal=*/0, OpenCudaLibrary), kNoDevice);
   return OrExit(DeviceQueue::Open(*chosen.library->kernels,
                                   *chosen.library->calls, chosen.device),
                 kNoDevice);
@@ -292,7 +292,7 @@ int Main(int argc, char** argv) {
   absl::StrAppend(&json, ", \"milliseconds\": ", 1e3 * seconds[n / 2],
                   ", \"fastest\": ", 1e3 * seconds[0],
                   ", \"with_optimizer\": ", 1e3 * updated[n / 2],
-                  ", \"drawn_ahead\": ", game->drawn_ahead(), "}\n");
+                  ", \"drawn_ahead\": ", game->prefetched(), "}\n");
   std::printf("%s", json.c_str());
   if (a["json"].empty()) return 0;
   std::FILE* const file = std::fopen(a["json"].c_str(), "w");

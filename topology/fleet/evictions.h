@@ -39,7 +39,7 @@ class Evictions {
   // are about to.
   void EvictSilent(absl::Time now);
   // An eviction waits for others.
-  bool gathers() const { return silent_.begun(); }
+  bool waits_for_more() const { return silent_.begun(); }
   // Evicts a member at once, whether or not it is heard, if the fleet can be
   // without it.
   void Evict(PeerId id, const std::string& why, absl::Time now);

@@ -193,7 +193,7 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
   live.registered_here = true;
   if (r.trains) roster_.MarkIncomplete();
   if (r.trains) live.well_since = std::min(live.well_since, now);
-  if (!evictions_.gathers()) admission_.AdmitPending(now);
+  if (!evictions_.waits_for_more()) admission_.AdmitPending(now);
   return id;
 }
 
@@ -311,9 +311,9 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
 
 void Fleet::Decide(absl::Time now) {
   undecided_ = 0;
-  if (!evictions_.gathers()) admission_.AdmitPending(now);
+  if (!evictions_.waits_for_more()) admission_.AdmitPending(now);
   evictions_.EvictSilent(now);
-  if (!evictions_.gathers()) departures_.LetLeave(now);
+  if (!evictions_.waits_for_more()) departures_.LetLeave(now);
   if (!stop_.proposed()) views_.AdaptOverlap();
   stop_.Advance(now);
   departures_.NoteGone(now);

@@ -31,13 +31,13 @@ uint64_t FileOf(int socket) {
 
 }  // namespace
 
-ConnectionLimiter::ConnectionLimiter(size_t most, size_t max_of_one,
+ConnectionLimiter::ConnectionLimiter(size_t most, size_t max_per_identity,
                                      absl::Duration ban_time)
     : ceiling_(CeilingOf(DescriptorLimit())),
       // Neighbours keep the other half, whatever unauthenticated connections
       // do.
       most_(std::min(most, ceiling_ / 2)),
-      max_of_one_(max_of_one),
+      max_per_identity_(max_per_identity),
       ban_time_(ban_time) {}
 
 void ConnectionLimiter::Watch(int listener) {
@@ -90,7 +90,7 @@ void ConnectionLimiter::Ban(const std::string& host) {
 bool ConnectionLimiter::Allow(int socket) {
   auto [host, address] = OtherEndOf(socket);
   MutexLock lock(&mu_);
-  known_.erase(socket);  // the connection that had this number has gone
+  authenticated_.erase(socket);  // the connection that had this number has gone
   if (address.empty()) {
     // The connection was reset before it was accepted.  In the table it would
     // hold a place for ever: PruneClosed() compares addresses, and it has
@@ -123,27 +123,28 @@ void ConnectionLimiter::PruneClosed() {
     return OtherEndOf(s.first).address != s.second.address;
   };
   std::erase_if(unauthenticated_, closed);
-  std::erase_if(known_, closed);
+  std::erase_if(authenticated_, closed);
 }
 
-void ConnectionLimiter::Keep(int socket, Known known) {
+void ConnectionLimiter::Keep(int socket, Authenticated authenticated) {
   PruneClosed();
   size_t alike = 0;
-  auto eldest = known_.end();
-  for (auto k = known_.begin(); k != known_.end(); ++k) {
-    if (k->second.who != known.who) continue;
+  auto eldest = authenticated_.end();
+  for (auto k = authenticated_.begin(); k != authenticated_.end(); ++k) {
+    if (k->second.who != authenticated.who) continue;
     ++alike;
-    if (eldest == known_.end() || k->second.number < eldest->second.number) {
+    if (eldest == authenticated_.end() ||
+        k->second.number < eldest->second.number) {
       eldest = k;
     }
   }
   // The eldest gives way, not the newest: after a loss the newest connection is
   // the one that works.
-  if (alike >= max_of_one_) {
+  if (alike >= max_per_identity_) {
     ::shutdown(eldest->first, SHUT_RDWR);
-    known_.erase(eldest);
+    authenticated_.erase(eldest);
   }
-  known_[socket] = std::move(known);
+  authenticated_[socket] = std::move(authenticated);
 }
 
 void ConnectionLimiter::MarkAuthenticated(absl::string_view address,
@@ -160,7 +161,7 @@ void ConnectionLimiter::MarkAuthenticated(absl::string_view address,
   // unauthenticated.
   if (who.empty()) return;
   Keep(socket,
-       {.who = std::string(who), .address = plain, .number = ++authenticated_});
+       {.who = std::string(who), .address = plain, .number = next_number_++});
 }
 
 size_t ConnectionLimiter::unauthenticated() {

@@ -26,7 +26,7 @@ namespace gossamer {
 // Safe to use from any thread.
 class ConnectionLimiter {
  public:
-  static constexpr size_t kMaxOfOne = 16;
+  static constexpr size_t kMaxPerIdentity = 16;
   // The time for which a host that floods gets no connection.  A flood is
   // noticed within a fraction of a second, so one that always comes back takes
   // less than a hundredth of what it could.
@@ -35,9 +35,10 @@ class ConnectionLimiter {
   // Allows at most `most` unauthenticated connections at a time, or half of the
   // descriptors that the process may use, whichever is less.  Half of them may
   // be of one host, so that one machine cannot keep all others out.  An
-  // identity has at most `max_of_one` connections; its eldest is shut down for
-  // one more.
-  explicit ConnectionLimiter(size_t most, size_t max_of_one = kMaxOfOne,
+  // identity has at most `max_per_identity` connections; its eldest is shut
+  // down for one more.
+  explicit ConnectionLimiter(size_t most,
+                             size_t max_per_identity = kMaxPerIdentity,
                              absl::Duration ban_time = kBanTime);
 
   size_t most() const { return most_; }
@@ -66,7 +67,7 @@ class ConnectionLimiter {
     std::string host;
     std::string address;  // not empty: a socket without one is not connected
   };
-  struct Known {
+  struct Authenticated {
     std::string who;
     std::string address;
     uint64_t number = 0;  // the eldest has the smallest
@@ -77,20 +78,22 @@ class ConnectionLimiter {
   bool Banned(const std::string& host) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CloseBacklog() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void PruneClosed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Keep(int socket, Known known) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Keep(int socket, Authenticated authenticated)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const size_t ceiling_;  // no socket has this number or a larger one
   const size_t most_;
-  const size_t max_of_one_;
+  const size_t max_per_identity_;
   const absl::Duration ban_time_;
   Mutex mu_;
   std::map<int, Unauthenticated> unauthenticated_
-      ABSL_GUARDED_BY(mu_);                                 // by socket
-  std::map<int, Known> known_ ABSL_GUARDED_BY(mu_);         // by socket
+      ABSL_GUARDED_BY(mu_);  // by socket
+  std::map<int, Authenticated> authenticated_
+      ABSL_GUARDED_BY(mu_);  // by socket; those of a known identity
   std::map<int, uint64_t> listeners_ ABSL_GUARDED_BY(mu_);  // and their files
   std::map<std::string, absl::Time> banned_
       ABSL_GUARDED_BY(mu_);  // by host, and until when
-  uint64_t authenticated_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t next_number_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t refused_ ABSL_GUARDED_BY(mu_) = 0;
 };
 

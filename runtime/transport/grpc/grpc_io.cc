@@ -16,7 +16,7 @@ constexpr int kIdentityOnly = 1;  // the bit of GRPC_COMPRESS_NONE
 
 // TCP connections of one peer: those of all lanes, before a loss and after it,
 // and as many again that are about to end.
-constexpr size_t kMaxOfOnePeer = 4 * kMaxLanes;
+constexpr size_t kMaxPerPeer = 4 * kMaxLanes;
 
 // Windows, as they are asked for, of bytes that gRPC may hold for the loop. Its
 // estimate of the link makes them larger: 32 MiB of 16 at 20 ms without a limit
@@ -80,7 +80,7 @@ GrpcIo::GrpcIo(GrpcStreamOwner* owner, const GrpcOptions& options)
       tls_(options.certificates),
       dial_credentials_(tls_.Channel(Role::kPeer)),
       limiter_(std::make_shared<ConnectionLimiter>(
-          static_cast<size_t>(options.max_unauthenticated), kMaxOfOnePeer)),
+          static_cast<size_t>(options.max_unauthenticated), kMaxPerPeer)),
       guard_(std::make_shared<FloodGuard>(MostUnheard(options), limiter_)),
       all_bytes_(std::make_shared<ByteBudget>(options.max_bytes_in_flight)) {}
 

@@ -12,15 +12,13 @@ namespace {
 constexpr char kMethod[] = "/gossamer.Edge/Exchange";
 
 // Called by gRPC with the last of its references.
-void ReleasePayload(void* payload) {
-  delete static_cast<SharedBytes*>(payload);
-}
+void ReleaseBytes(void* bytes) { delete static_cast<SharedBytes*>(bytes); }
 
 // Returns a slice that references the bytes; `owner` lives until gRPC has sent
 // them.
 grpc::Slice Reference(std::span<const std::byte> bytes, SharedBytes owner) {
   return grpc::Slice(const_cast<std::byte*>(bytes.data()), bytes.size(),
-                     ReleasePayload, new SharedBytes(std::move(owner)));
+                     ReleaseBytes, new SharedBytes(std::move(owner)));
 }
 
 grpc::ByteBuffer ToMessage(const Chunk& chunk, const SharedBytes& body) {

@@ -53,10 +53,10 @@ int Ask(int64_t in_flight, int64_t most, int64_t tuned) {
 }
 
 struct Mutator : grpc_socket_mutator {
-  Mutator(SocketTuning t, std::shared_ptr<ConnectionLimiter> g,
+  Mutator(SocketTuning t, std::shared_ptr<ConnectionLimiter> l,
           std::shared_ptr<FloodGuard> f, std::shared_ptr<SocketCongestion> c)
       : tuning(std::move(t)),
-        limiter(std::move(g)),
+        limiter(std::move(l)),
         guard(std::move(f)),
         congestion(std::move(c)) {
     grpc_socket_mutator_init(this, &kTable);

@@ -33,8 +33,8 @@ void HeldFrames::Add(ConnectionId connection, Channel channel, Frame frame) {
 bool HeldFrames::AddOffer(ConnectionId connection, BodyFrame offer,
                           absl::Time now) {
   Connection& c = open_.at(connection);
-  if (offer.exchange <= c.heard) return false;
-  c.heard = offer.exchange;
+  if (offer.exchange <= c.last_offer) return false;
+  c.last_offer = offer.exchange;
   c.frames.push_back({.channel = offer.channel,
                       .frame = Frame{std::move(offer.rest), SharedBytes()},
                       .whole = false,

@@ -83,7 +83,7 @@ class HeldFrames {
  private:
   struct Connection {
     std::deque<HeldFrame> frames;
-    uint64_t heard = 0;  // the last exchange that was offered over it
+    uint64_t last_offer = 0;  // the last exchange that was offered over it
   };
   std::map<ConnectionId, Connection> open_;
   uint64_t ack_ = 0;

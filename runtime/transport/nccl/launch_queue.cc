@@ -11,19 +11,19 @@ namespace gossamer {
 // is sent for the first time when a connection is back, for example.  Two pairs
 // of one matching are of views that differ.
 bool LaunchQueue::MayEnter(uint64_t exchange, int colour) const {
-  const auto place = std::pair(exchange, colour);
+  const auto position = std::pair(exchange, colour);
   if (under_way_ &&
-      place <= std::pair(under_way_->exchange, under_way_->colour)) {
+      position <= std::pair(under_way_->exchange, under_way_->colour)) {
     return false;
   }
   return std::ranges::none_of(pairs_, [&](const auto& p) {
-    return place == std::pair(p.first.exchange, p.first.colour);
+    return position == std::pair(p.first.exchange, p.first.colour);
   });
 }
 
 void LaunchQueue::Enter(NcclPair pair) {
-  const LaunchOrder order = pair.order;
-  pairs_[order] = std::move(pair);
+  const LaunchPosition position = pair.position;
+  pairs_[position] = std::move(pair);
 }
 
 bool LaunchQueue::Agree(PeerId peer, uint64_t exchange, PairTerms terms) {
@@ -54,12 +54,12 @@ const NcclPair* LaunchQueue::Next() const {
 }
 
 void LaunchQueue::Begin() {
-  if (const NcclPair* const pair = Next()) under_way_ = pair->order;
+  if (const NcclPair* const pair = Next()) under_way_ = pair->position;
 }
 
 void LaunchQueue::Skip() {
   if (const NcclPair* const pair = Next())
-    pairs_.erase(LaunchOrder(pair->order));
+    pairs_.erase(LaunchPosition(pair->position));
 }
 
 const NcclPair* LaunchQueue::under_way() const {
@@ -67,8 +67,8 @@ const NcclPair* LaunchQueue::under_way() const {
 }
 
 NcclPair LaunchQueue::Finish() {
-  const LaunchOrder order = *std::exchange(under_way_, std::nullopt);
-  return std::move(pairs_.extract(order).mapped());
+  const LaunchPosition position = *std::exchange(under_way_, std::nullopt);
+  return std::move(pairs_.extract(position).mapped());
 }
 
 void LaunchQueue::Drop(uint64_t key) {

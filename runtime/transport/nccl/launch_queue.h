@@ -20,12 +20,13 @@
 
 namespace gossamer {
 
-// The place of a pair in the order of all pairs.
-struct LaunchOrder {
+// The position of a pair in the order of all pairs.
+struct LaunchPosition {
   uint64_t exchange = 0;
   int colour = 0;  // of the matching
   PeerId peer;     // the other end
-  friend auto operator<=>(const LaunchOrder&, const LaunchOrder&) = default;
+  friend auto operator<=>(const LaunchPosition&,
+                          const LaunchPosition&) = default;
 };
 
 // The terms on which both ends launch a pair.
@@ -37,7 +38,7 @@ struct PairTerms {
 };
 
 struct NcclPair {
-  LaunchOrder order;
+  LaunchPosition position;
   uint64_t key = 0;  // NcclPlan::key
   // Once both ends have agreed the pair takes place, whatever becomes of the
   // connection: the other end waits for it.
@@ -46,7 +47,7 @@ struct NcclPair {
 
 class LaunchQueue {
  public:
-  // Whether a pair of this place keeps the order.
+  // Whether a pair at this position keeps the order.
   bool MayEnter(uint64_t exchange, int colour) const;
   // The pair waits for its terms and for the pairs before it.
   void Enter(NcclPair pair);
@@ -74,8 +75,8 @@ class LaunchQueue {
   bool Expects(PeerId peer, uint64_t name) const;
 
  private:
-  std::map<LaunchOrder, NcclPair> pairs_;
-  std::optional<LaunchOrder> under_way_;  // of a pair of pairs_
+  std::map<LaunchPosition, NcclPair> pairs_;
+  std::optional<LaunchPosition> under_way_;  // of a pair of pairs_
 };
 
 }  // namespace gossamer

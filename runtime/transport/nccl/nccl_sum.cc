@@ -113,19 +113,19 @@ void NcclSum::OnFailure() {
   // An abort may end the operation at members that still wait for this one, as
   // if it had summed.  None of them waits any more.
   if (agreement_->all_failed()) comm_->End(why_ended_);
-  if (!agreement_->Possible(operation_)) idle_ = false;
+  if (!agreement_->Possible(operation_)) queue_taken_ = false;
   if (changed_) changed_();
 }
 
 void NcclSum::GiveTo(int rank) {
   if (!agreement_->Owes(rank)) return;
   owed_.insert(rank);
-  if (idle_) TakeQueue();
+  if (queue_taken_) TakeQueue();
 }
 
 // A copy to the host blocks the loop, once in a run.
 void NcclSum::TakeQueue() {
-  idle_ = true;
+  queue_taken_ = true;
   for (const int rank : std::exchange(owed_, {})) {
     const uint64_t lacks = *agreement_->Owes(rank);
     const Vector* mean = lacks == operation_       ? &current_
@@ -149,7 +149,7 @@ absl::Status NcclSum::OnFrame(PeerId peer, uint64_t operation, uint32_t step,
   const int rank = static_cast<int>(it - members_.begin());
   // No member is further ahead, since each needs all for every operation.
   if (step != kNcclUniqueId && operation > operation_ + 1) {
-    return absl::DataLossError(absl::StrCat("a word of the mean ", operation,
+    return absl::DataLossError(absl::StrCat("a message of the mean ", operation,
                                             ", where that of ", operation_,
                                             " is under way"));
   }

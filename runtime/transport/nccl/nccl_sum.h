@@ -82,13 +82,13 @@ class NcclSum {
   // that they lack.
   void TakeQueue();
   // An operation is done: it is the compute engine's again.
-  void ReleaseQueue() { idle_ = false; }
+  void ReleaseQueue() { queue_taken_ = false; }
   // The members that an operation under way waits for, as "peer 1, peer 4"; or
   // "NCCL".
   std::string Awaited() const;
 
-  // A frame whose head says OfNccl.  kDataLoss if it is none of this
-  // operation's; nothing has changed then.
+  // A frame for whose step IsNcclMessage holds.  kDataLoss if it is none of
+  // this operation's; nothing has changed then.
   absl::Status OnFrame(PeerId peer, uint64_t operation, uint32_t step,
                        const SharedBytes& body);
   // A new connection: what the other may have missed goes out again.
@@ -136,8 +136,8 @@ class NcclSum {
   // Of the operation before, whose mean a member may lack; of the one under
   // way; of the next one.
   Vector previous_, current_, next_;
-  bool idle_ = false;   // the queue is the loop's
-  std::set<int> owed_;  // ranks that wait for a mean until then
+  bool queue_taken_ = false;  // by the loop
+  std::set<int> owed_;        // ranks that wait for a mean until it is
   bool armed_ = false;
   // Callbacks on the loop hold it weakly.
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>();

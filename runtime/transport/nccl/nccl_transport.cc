@@ -140,7 +140,8 @@ std::optional<NcclPair> NcclTransport::PairFor(PeerId to,
   }
   const std::optional<int> colour = group->plan.Colour(round, to);
   if (!colour || !queue_.MayEnter(exchange, *colour)) return std::nullopt;
-  return NcclPair{.order = {exchange, *colour, to}, .key = group->plan.key()};
+  return NcclPair{.position = {exchange, *colour, to},
+                  .key = group->plan.key()};
 }
 
 void NcclTransport::SendId(PeerId to, uint64_t key, SharedBytes id) {
@@ -175,9 +176,9 @@ void NcclTransport::OnFrame(PeerId from, ConnectionId connection,
                             Channel channel, Frame frame) {
   if (channel == Channel::kBody) {
     const std::weak_ptr<bool> alive = alive_;
-    const absl::Status heard = OnBodyFrame(from, connection, std::move(frame));
+    const absl::Status taken = OnBodyFrame(from, connection, std::move(frame));
     if (alive.expired()) return;
-    if (!heard.ok()) Close(from, connection, heard);
+    if (!taken.ok()) Close(from, connection, taken);
     Arm();
     return;
   }
@@ -303,12 +304,12 @@ void NcclTransport::Tick() {
   if (std::optional<PairRunner::Completed> completed = runner_.Poll(now)) {
     ++seen_.bodies;
     const NcclPair& pair = completed->pair;
-    if (const auto it = peers_.find(pair.order.peer); it != peers_.end()) {
+    if (const auto it = peers_.find(pair.position.peer); it != peers_.end()) {
       it->second.Complete(pair, std::move(completed->body));
     }
     runner_.Launch();
     // Last: the listener may destroy this object.
-    Deliver(pair.order.peer, pair.terms->connection);
+    Deliver(pair.position.peer, pair.terms->connection);
   }
   if (!alive.expired()) Arm();
 }

@@ -1,10 +1,10 @@
-// A transport whose frames travel over another one, but for bodies of edges
-// between peers that NCCL can join: these go from device to device.
+// A transport whose frames travel over another one, the carrier, but for bodies
+// of edges between peers that NCCL can join: these go from device to device.
 //
 // It ties its parts together (README.md): each peer's bodies, the queue of
 // pairs, the runner of the pair under way, and the communicators.  If anything
-// goes wrong with NCCL a body goes out by the other transport, so the contract
-// of transport.h holds.  Knows nothing of what frames say.
+// goes wrong with NCCL a body goes out by the carrier, so the contract of
+// transport.h holds.  Knows nothing of what frames say.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_NCCL_NCCL_TRANSPORT_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_NCCL_NCCL_TRANSPORT_H_
@@ -35,10 +35,10 @@ namespace gossamer {
 struct NcclOptions {
   PeerId self;
   // The watchdog: no operation takes longer, and no end waits longer for the
-  // other's word.  The deadline of edges, or less.
+  // other's answer.  The deadline of edges, or less.
   absl::Duration deadline = absl::Seconds(1);
   // The time for which an offer waits for the other end's; then both bodies
-  // travel by the other transport.
+  // travel by the carrier.
   absl::Duration offer_timeout = absl::Milliseconds(50);
   // All members make a communicator within this time, or give it up.
   absl::Duration making = absl::Seconds(30);

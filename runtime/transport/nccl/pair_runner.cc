@@ -23,13 +23,13 @@ void PairRunner::Launch() {
     queue_->Begin();
     since_ = loop_->Now();
     const absl::Status begun = group->comm.Exchange(
-        *group->plan.RankOf(pair->order.peer), pair->terms->body,
+        *group->plan.RankOf(pair->position.peer), pair->terms->body,
         pair->terms->size, pair->terms->name);
     if (!begun.ok()) {
       groups_->End(
           pair->key, NcclEvent::kFailed,
-          absl::StrCat("the exchange with peer ", pair->order.peer.value, ": ",
-                       std::string(begun.message())));
+          absl::StrCat("the exchange with peer ", pair->position.peer.value,
+                       ": ", std::string(begun.message())));
     }
   }
 }
@@ -44,7 +44,7 @@ std::optional<PairRunner::Completed> PairRunner::Poll(absl::Time now) {
     return Completed{queue_->Finish(), **std::move(completed)};
   }
   const std::string what =
-      absl::StrCat("the exchange with peer ", pair->order.peer.value);
+      absl::StrCat("the exchange with peer ", pair->position.peer.value);
   if (!completed.ok()) {
     groups_->End(
         key, NcclEvent::kFailed,

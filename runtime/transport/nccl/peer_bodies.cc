@@ -46,7 +46,7 @@ bool PeerBodies::Send(BodyFrame frame, SharedBytes body) {
 // This end's bodies.
 
 bool PeerBodies::Offer(NcclPair pair, Frame frame, absl::Time now) {
-  const uint64_t exchange = pair.order.exchange;
+  const uint64_t exchange = pair.position.exchange;
   if (!Send({.kind = BodyKind::kOffer,
              .size = static_cast<uint32_t>(frame.body.size()),
              .key = pair.key,
@@ -189,7 +189,7 @@ void PeerBodies::OnDecline(uint64_t exchange) {
 // The body is that of the exchange that both launched, over the connection that
 // brought its head, and of no other.
 void PeerBodies::Complete(const NcclPair& pair, SharedBytes body) {
-  const uint64_t exchange = pair.order.exchange;
+  const uint64_t exchange = pair.position.exchange;
   const auto offer = offers_.find(exchange);
   if (offer != offers_.end() && offer->second.key == pair.key) {
     offer->second.done = true;

@@ -1,5 +1,5 @@
-// Agrees with one peer, for each frame body, whether NCCL or the fallback
-// transport carries it, so that each arrives once.
+// Agrees with one peer, for each frame body, whether NCCL or the carrier brings
+// it, so that each arrives once.
 //
 // Each end offers a body by its head and holds the other's; the end with the
 // smaller id says of each exchange whether both launch its pair or neither

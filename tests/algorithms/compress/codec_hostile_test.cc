@@ -186,7 +186,7 @@ TEST(HostileBytesTest, ADamagedPayloadIsRefusedOrKeepsValuesFinite) {
   }
 }
 
-// An edge calls MaxMagnitude before it applies values (CorrectionLimits).
+// An edge calls MagnitudeBound before it applies values (CorrectionLimits).
 TEST(HostileBytesTest, NoDecodedValueExceedsTheReachOfItsPayload) {
   const size_t n = Layout().size();
   const auto codec = Make("innov-int4");
@@ -200,16 +200,15 @@ TEST(HostileBytesTest, NoDecodedValueExceedsTheReachOfItsPayload) {
       for (const float v : Decoded(*codec, message, n)) {
         largest = std::max(largest, std::abs(v));
       }
-      const float max_magnitude =
-          codec->MaxMagnitude(message.encoded(), 2 * largest);
-      EXPECT_LE(largest, max_magnitude);
-      EXPECT_TRUE(std::isfinite(max_magnitude));
+      const float bound = codec->MagnitudeBound(message.encoded(), 2 * largest);
+      EXPECT_LE(largest, bound);
+      EXPECT_TRUE(std::isfinite(bound));
       // Parts without scales are read, and the result is no more than the
       // limit.
-      EXPECT_LE(largest, codec->MaxMagnitude(message.encoded(), largest / 2));
+      EXPECT_LE(largest, codec->MagnitudeBound(message.encoded(), largest / 2));
       if (!HasScales(format) && format < WireFormat::kUnit) {
-        EXPECT_EQ(max_magnitude, 2 * largest);
-        EXPECT_EQ(codec->MaxMagnitude(message.encoded(), largest / 2),
+        EXPECT_EQ(bound, 2 * largest);
+        EXPECT_EQ(codec->MagnitudeBound(message.encoded(), largest / 2),
                   std::numeric_limits<float>::infinity());
       }
     }

@@ -366,8 +366,8 @@ TEST(CheckpointStore, PutsBackWhatWasSetAside) {
   EXPECT_EQ(aside->front().id.round, 3u);
   EXPECT_GT(aside->front().bytes, 0u);
   EXPECT_EQ(store.List()->size(), 1u);
-  EXPECT_EQ(store.Restore(2).code(), absl::StatusCode::kNotFound);
-  ASSERT_TRUE(store.Restore(3).ok());
+  EXPECT_EQ(store.RestoreSetAside(2).code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(store.RestoreSetAside(3).ok());
   EXPECT_THAT(store.Rounds(), ElementsAre(1, 3));
   EXPECT_TRUE(store.ListSetAside()->empty());
 }
@@ -381,7 +381,7 @@ TEST(CheckpointStore, ACheckpointIsRestoredOnlyAsTheNewest) {
     SaveRounds(store, {1, 3});
     ASSERT_EQ(store.SetAsideAfter(1).value(), 3u);
     SaveRounds(store, {there});
-    const absl::Status status = store.Restore(3);
+    const absl::Status status = store.RestoreSetAside(3);
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(std::string(status.message()),
                 HasSubstr(absl::StrCat("/round-", there, " is there")));
@@ -397,7 +397,7 @@ TEST(CheckpointStore, ADamagedCheckpointIsNotRestored) {
   ASSERT_EQ(store.SetAsideAfter(1).value(), 3u);
   std::filesystem::resize_file(
       folder.path() + "/set-aside-round-3/state.safetensors", 40);
-  EXPECT_EQ(store.Restore(3).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(store.RestoreSetAside(3).code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(store.ListSetAside()->front().integrity.code(),
             absl::StatusCode::kDataLoss);
   EXPECT_THAT(store.Rounds(), ElementsAre(1));
@@ -614,12 +614,12 @@ TEST_P(FaultLoop, PuttingBackLosesNothing) {
     ASSERT_EQ(store.SetAsideAfter(1).value(), 9u);
     files.done = 0;
     files.fail_at = n;
-    failed = !store.Restore(9).ok();
+    failed = !store.RestoreSetAside(9).ok();
     points += failed;
     CheckpointStore after(folder.path(), 2);
     if (after.Rounds().back() != 9) {
       EXPECT_TRUE(failed);
-      EXPECT_TRUE(after.Restore(9).ok());
+      EXPECT_TRUE(after.RestoreSetAside(9).ok());
     }
     EXPECT_THAT(after.Rounds(), ElementsAre(1, 9));
   }

@@ -43,10 +43,10 @@ const CudaLibrary& Library() {
 
 absl::StatusOr<ChosenDevice> Choose(std::string_view text,
                                     const Machine& has = {},
-                                    uint64_t turn = 0) {
+                                    uint64_t ordinal = 0) {
   machine = has;
   return ChooseDevice(
-      ParseDeviceRequest(text).value(), turn,
+      ParseDeviceRequest(text).value(), ordinal,
       []() -> absl::StatusOr<const CudaLibrary*> { return &Library(); });
 }
 
@@ -74,7 +74,7 @@ TEST(DeviceRequestTest, TextsAreReadOrRefused) {
 }
 
 TEST(DeviceRequestTest, TheCpuNeedsNoLibrary) {
-  const auto chosen = ChooseDevice({DeviceRequest::kCpu}, /*turn=*/0,
+  const auto chosen = ChooseDevice({DeviceRequest::kCpu}, /*ordinal=*/0,
                                    []() -> absl::StatusOr<const CudaLibrary*> {
                                      ADD_FAILURE() << "opened";
                                      return absl::UnknownError("");
@@ -97,11 +97,11 @@ TEST(DeviceRequestTest, AGpuIsTakenWhereThereIsOne) {
 
 TEST(DeviceRequestTest, PeersAreSpreadOverGpusUnlessTheyAskForOne) {
   const Machine three = {.devices = 3};
-  for (const uint64_t turn : {0, 1, 2, 3, 8}) {
-    const Device own = {Device::kCuda, static_cast<int>(turn % 3)};
-    EXPECT_EQ(Choose("auto", three, turn)->device, own) << turn;
-    EXPECT_EQ(Choose("cuda", three, turn)->device, own) << turn;
-    EXPECT_EQ(Choose("cuda:2", three, turn)->device,
+  for (const uint64_t ordinal : {0, 1, 2, 3, 8}) {
+    const Device own = {Device::kCuda, static_cast<int>(ordinal % 3)};
+    EXPECT_EQ(Choose("auto", three, ordinal)->device, own) << ordinal;
+    EXPECT_EQ(Choose("cuda", three, ordinal)->device, own) << ordinal;
+    EXPECT_EQ(Choose("cuda:2", three, ordinal)->device,
               (Device{Device::kCuda, 2}));
   }
 }

@@ -75,7 +75,7 @@ TEST_F(PeerDeviceTest, AGpuIsTakenAndSaid) {
   FakeDevice fake({.devices = 4});
   for (const char* request : {"auto", "cuda", "cuda:2"}) {
     PeerDeviceOptions options = On(request);
-    options.turn = 6;
+    options.ordinal = 6;
     const auto device = PeerDevice::Open(options);
     ASSERT_TRUE(device.ok()) << device.status();
     EXPECT_EQ((*device)->queue().device(), (Device{Device::kCuda, 2}));
@@ -94,10 +94,10 @@ TEST_F(PeerDeviceTest, AGpuIsTakenAndSaid) {
 TEST_F(PeerDeviceTest, PeersOfOneMachineAreOnOneFabricAndGpusOfTheirOwn) {
   FakeDevice fake({.devices = 2});
   NcclPlace places[3];
-  for (uint64_t turn : {0, 1, 2}) {
+  for (uint64_t ordinal : {0, 1, 2}) {
     PeerDeviceOptions options = On("auto");
-    options.turn = turn;
-    places[turn] =
+    options.ordinal = ordinal;
+    places[ordinal] =
         *NcclPlace::Parse(PeerDevice::Open(options).value()->place());
   }
   EXPECT_EQ(places[0].fabric, places[1].fabric);

@@ -73,7 +73,7 @@ TEST(PeerWithGanOnDeviceTest, XNeverCrossesInARound) {
   const FakeDevice::Counts counts = device.counts();
   EXPECT_GT(counts.replays, 0u);
   // All but a peer's first batch were drawn while the device computed.
-  EXPECT_GE(games[0]->drawn_ahead(), 9u);
+  EXPECT_GE(games[0]->prefetched(), 9u);
   // Encoded payloads are an eighth of the smaller player, a batch is less.
   const size_t smaller = sizeof(float) * 8000;
   EXPECT_THAT(counts.to_host, Each(Lt(smaller)));

@@ -610,7 +610,7 @@ TEST_F(LockedServiceTest, ConnectionsOfOneMemberAreBounded) {
   };
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   const auto other = connect(run_.Peer(2));
-  for (size_t i = 0; i <= ConnectionLimiter::kMaxOfOne; ++i) {
+  for (size_t i = 0; i <= ConnectionLimiter::kMaxPerIdentity; ++i) {
     channels.push_back(connect(run_.Peer(1)));
   }
   EXPECT_TRUE(channels[0]->WaitForStateChange(

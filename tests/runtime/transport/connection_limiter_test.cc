@@ -23,7 +23,7 @@ class LimitedPort {
  public:
   explicit LimitedPort(size_t most,
                        absl::Duration ban_time = ConnectionLimiter::kBanTime)
-      : limiter(most, ConnectionLimiter::kMaxOfOne, ban_time) {}
+      : limiter(most, ConnectionLimiter::kMaxPerIdentity, ban_time) {}
   ~LimitedPort() {
     for (const int socket : accepted_) ::close(socket);
   }

@@ -12,7 +12,7 @@ constexpr uint64_t kKey = 7, kOtherKey = 8;
 
 NcclPair PairOf(uint64_t exchange, int colour, uint64_t peer,
                 uint64_t key = kKey) {
-  return {.order = {exchange, colour, {peer}}, .key = key};
+  return {.position = {exchange, colour, {peer}}, .key = key};
 }
 
 TEST(LaunchQueueTest, TheOrderIsExchangeThenMatching) {
@@ -25,10 +25,10 @@ TEST(LaunchQueueTest, TheOrderIsExchangeThenMatching) {
   }
   for (const uint64_t peer : {4, 3, 2}) {
     ASSERT_NE(queue.Next(), nullptr);
-    EXPECT_EQ(queue.Next()->order.peer, PeerId{peer});
+    EXPECT_EQ(queue.Next()->position.peer, PeerId{peer});
     queue.Begin();
     EXPECT_EQ(queue.Next(), nullptr) << "one at a time";
-    EXPECT_EQ(queue.Finish().order.peer, PeerId{peer});
+    EXPECT_EQ(queue.Finish().position.peer, PeerId{peer});
   }
   EXPECT_EQ(queue.Next(), nullptr);
 }
@@ -42,7 +42,7 @@ TEST(LaunchQueueTest, APairWaitsForAnEarlierOneThatIsNotAgreedOn) {
   EXPECT_EQ(queue.Next(), nullptr);
   queue.Withdraw({2}, 1);
   ASSERT_NE(queue.Next(), nullptr);
-  EXPECT_EQ(queue.Next()->order.peer, PeerId{3});
+  EXPECT_EQ(queue.Next()->position.peer, PeerId{3});
 }
 
 TEST(LaunchQueueTest, NoPairEntersBeforeTheOneUnderWayOrBesideAnother) {

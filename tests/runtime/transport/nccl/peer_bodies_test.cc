@@ -47,7 +47,7 @@ struct End {
   }
   bool Offer(uint64_t exchange, uint64_t key = kKey) {
     return bodies.Offer(
-        {.order = {exchange, 0, other}, .key = key},
+        {.position = {exchange, 0, other}, .key = key},
         {.head = Bytes(4), .body = Bytes(100 + options.self.value)}, now);
   }
   // Takes in all that the other end has sent; returns its kinds.
@@ -240,7 +240,7 @@ TEST_F(PeerBodiesTest, AnOfferGoesWithItsConnectionUnlessAgreedOn) {
   EXPECT_FALSE(one.bodies.MayOffer(768)) << "no connection is open";
   EXPECT_EQ(one.bodies.SendAgain(kKey), 0u);
   ASSERT_NE(one.queue.Next(), nullptr) << "the other end waits for the pair";
-  EXPECT_EQ(one.queue.Next()->order.exchange, 256u);
+  EXPECT_EQ(one.queue.Next()->position.exchange, 256u);
   one.queue.Skip();
   EXPECT_TRUE(one.queue.MayEnter(512, 0));
   one.bodies.Open(kConnection + 1);
