@@ -145,8 +145,8 @@ class Edge {
   void use_format(WireFormat format) { end_.codec_state().set_format(format); }
   void set_force_payload(bool force) { end_.set_force_payload(force); }
   bool HasRoom() const { return end_.HasRoom(); }
-  // The other end is sure to send a frame: it has not come yet, or owes an
-  // answer to a payload.  It does not mention exchanges that it jumps over, nor
+  // The other end is sure to send a frame: it has not come yet, or has not
+  // answered a payload.  It does not mention exchanges that it jumps over, nor
   // those for which there was no room here.
   bool ExpectsAnswer() const {
     const ProductionEnd::State& s = end_.state();

@@ -250,7 +250,7 @@ void Edges::PruneInactive() {
   for (auto& [peer, entry] : entries_) {
     if (!entry.inactive) continue;
     if (!entry.edge->settled()) {
-      // The minute begins when nothing is owed any more.
+      // The minute begins when nothing is outstanding any more.
       entry.busy = now;
     } else if (entry.gone) {
       entry.edge->End();
