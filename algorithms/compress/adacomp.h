@@ -1,5 +1,5 @@
 // AdaComp: of every bin what stands out, in ternary, with what is left in the
-// residue; how much is sent adapts to how active a layer is.
+// residual; how much is sent adapts to how active a layer is.
 //
 //   G = r + g;   H = G + g;   g_max of each bin = max |G|
 //   sent are the indices where |H| ≥ g_max, as sgn(G) · scale

@@ -6,7 +6,7 @@ namespace gossamer {
 
 GOSSAMER_METHOD(dp_oadam) = {
     .name = "dp-oadam",
-    .help = {.summary = "optimistic Adam on a fixed graph",
+    .help = {.summary = "optimistic Adam on a static graph",
              .property = "none proved",
              .bits = "–",
              .state = "3 per peer",

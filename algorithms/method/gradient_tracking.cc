@@ -160,7 +160,7 @@ void Check(const MethodSettings& s, Problems& problems) {
   if (!s.persistent_edges) {
     problems.Refuse("mixing.graph", "is ", s.graph, ", and edges of ", s.peers,
                     " peers last for some rounds, but gradient-tracking keeps "
-                    "what each has brought: take a graph that stays");
+                    "what each has brought: take a static graph");
   }
   if (s.n_critic > 1) {
     problems.Refuse(

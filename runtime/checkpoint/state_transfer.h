@@ -1,7 +1,7 @@
 // The transfer of first parameters from members to a peer that joins.
 //
 // The joiner asks; a member freezes its state between two steps and offers it;
-// the joiner gets it chunk by chunk, as many at a time as the way to it holds,
+// the joiner gets it chunk by chunk, as many at a time as the link to it holds,
 // each with a checksum, the whole with a SHA-256.  A connection that is lost
 // for less than half a minute loses nothing but chunks under way, which are
 // asked for again.  It takes the median of three members' states, or the

@@ -86,7 +86,7 @@ absl::StatusOr<Answer> Analyze(const Options& options) {
   const MixingMatrix w = MatrixOfRound(*schedule, options.round);
   GOSSAMER_RETURN_IF_ERROR(CheckMixingMatrix(w));
   answer.report = Analyze(w);
-  // A matrix of one round says little of a graph that changes: the gap is then
+  // A matrix of one round says little of a time-varying graph: the gap is then
   // that of the expected contraction.  Its peers are drawn on a circle: no
   // shape suits the edges of all rounds.
   const bool changes = IsTimeVarying(options.spec.graph);

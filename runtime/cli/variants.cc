@@ -59,7 +59,7 @@ void AddImplied(const Method& method, const RunConfig& given,
     changes.push_back(absl::StrCat("mixing.gamma=", usual.gamma(codec)));
   }
   // A graph that the file has chosen serves every method of the ring, but for
-  // one that changes by round, which was chosen for what it is.
+  // a time-varying one, which was chosen for what it is.
   constexpr MethodDefaults kUsual;
   if (!Sets(own, "mixing.graph") &&
       (usual.graph != kUsual.graph || IsTimeVarying(given.mixing().graph()))) {

@@ -247,7 +247,7 @@ class Composition {
       Refuse("mixing.codec", "is \"", mixing_.codec(), "\", but edges of ",
              config_.peers(), " peers of graph ", mixing_.graph(),
              " last for some rounds and keep no replicas: take one codec for "
-             "both players, or a graph that stays");
+             "both players, or a static graph");
     }
     CheckOwners();
   }
@@ -297,9 +297,8 @@ class Composition {
            "graph of degree ",
            kMinClippedDegree,
            " or more (torus of 9 or more peers, "
-           "random-regular, complete), a graph that changes by round of 5 or "
-           "more peers, "
-           "or leave it out");
+           "random-regular, complete), a time-varying graph of 5 or more "
+           "peers, or leave it out");
   }
 
   void CheckDevice() {

@@ -98,7 +98,7 @@ uint64_t RoundChooser::Next(uint64_t round, int overlap,
   const uint64_t since = round - std::min(round, then);
   const uint64_t believed = Believed(round, overlap, since, seen);
   // With fixed neighbours most of them have to be there.  With random
-  // neighbours a peer has few at a time, and two witnesses do.
+  // neighbours a peer has few at a time, and two that agree do.
   uint64_t target = seen.heard[seen.heard.size() / 2];
   if (!seen.static_graph && seen.heard.size() >= 2) {
     target = seen.heard[seen.heard.size() - 2];

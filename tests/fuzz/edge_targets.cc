@@ -112,7 +112,7 @@ constexpr float kLargest = 1;
 
 // The limit is the same for every codec.  An error in a payload's bound could
 // make the two ends of an edge leave out different corrections.
-void RequireReach(const Codec& codec, const Encoded& payload) {
+void RequireBound(const Codec& codec, const Encoded& payload) {
   if (codec.memory() == EdgeMemory::kShared) return;
   const float bound = codec.MagnitudeBound(payload, kLargest);
   std::vector<float> values(codec.size()), unused(values);
@@ -132,7 +132,7 @@ void Payloads(Bytes input) {
   bytes.resize(codec.EncodedSize(format));
   const Encoded theirs{format, bytes};
   if (!codec.Validate(theirs).ok()) return;
-  RequireReach(codec, theirs);
+  RequireBound(codec, theirs);
   std::vector<float> x(Layout().size(), 0.5f);
   std::vector<float> difference;
   if (codec.needs_replica() || codec.memory() == EdgeMemory::kShared) {
@@ -160,7 +160,7 @@ void JointPayloads(Bytes input) {
   const DueParts due = codec->Due(RoundOf(key));
   Require(payloads.size() == due.size(), "every part that is due has its own");
   for (size_t i = 0; i < due.size(); ++i) {
-    RequireReach(*codec->part(due[i]).codec, payloads[i]);
+    RequireBound(*codec->part(due[i]).codec, payloads[i]);
   }
 }
 

@@ -112,7 +112,7 @@ TEST(CifarFilesTest, MissingFilesSayHowToGetThem) {
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST(CifarFilesTest, WrongSizesAreTold) {
+TEST(CifarFilesTest, WrongSizesAreRefused) {
   const TemporaryFolder folder;
   ASSERT_TRUE(WriteCifar10(folder.path(), SmallData(50, 20)).ok());
   // A CIFAR-10 file has exactly 10,000 images.

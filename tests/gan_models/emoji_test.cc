@@ -56,7 +56,7 @@ TEST(EmojiListTest, TakesFullyQualifiedEmojiWithTheirClasses) {
   EXPECT_EQ((*emoji)[4].code_points, U"\U0001F1E8\U0001F1ED");
 }
 
-TEST(EmojiListTest, BadLinesAreTold) {
+TEST(EmojiListTest, BadLinesAreRefused) {
   for (const char* bad : {"# group: Flags\n1F600\n",
                           "# group: Flags\n1F6XX ; fully-qualified # x\n",
                           "# group: Flags\n ; fully-qualified # x\n"}) {

@@ -348,7 +348,7 @@ TEST_F(ImageGameTest, StateIsWhatSeparatesTwoGames) {
   EXPECT_NE(a.kept(), saved.kept());
 }
 
-TEST_F(ImageGameTest, NonFiniteGradientsAreToldAndChangeNothing) {
+TEST_F(ImageGameTest, NonFiniteGradientsAreReportedAndChangeNothing) {
   for (const char* model : {"up", "sagan"}) {
     SCOPED_TRACE(model);
     const auto game = Make(Images(model));

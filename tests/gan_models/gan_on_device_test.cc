@@ -131,7 +131,7 @@ TEST_F(GanOnDeviceTest, OnlyABatchGoesThereAndOnlyLossesComeBack) {
   EXPECT_EQ(counts.replays, 1u);
 }
 
-TEST_F(GanOnDeviceTest, AnUnexpectedBatchIsDrawnAnew) {
+TEST_F(GanOnDeviceTest, AnUnexpectedBatchIsDrawnAgain) {
   const GanSpec spec = Spec("mlp", "wgan-gp");
   const auto host = GanOn(nullptr, spec, 0, 2, 1);
   const auto there = GanOn(&device_, spec, 0, 2, 1);

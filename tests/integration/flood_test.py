@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Peers train while strangers, and members with certificates, flood a peer and the
+"""Peers train while unauthenticated clients, and members with certificates, flood a peer and the
 topology service with frames of HTTP/2 that bring nothing.
 
 usage: flood_test.py FOLDER_OF_THE_PROGRAMS [unittest arguments]
@@ -75,7 +75,7 @@ class FloodTest(unittest.TestCase):
         fleet.processes[1].send_signal(signal.SIGINT)
         self.assertEqual(fleet.wait(), [0, 0, 0])
 
-    def test_strangers(self):
+    def test_unauthenticated_clients(self):
         self.flooded(locked=False)
 
     def test_members(self):

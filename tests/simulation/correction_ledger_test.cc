@@ -63,7 +63,7 @@ TEST_F(CorrectionLedgerTest, ACrashExcusesOnlyTheLastCorrections) {
   EXPECT_THAT(ledger_.Finish(), HasSubstr("it applied later ones"));
 }
 
-TEST_F(CorrectionLedgerTest, ARemovedPeerThatReportsItsLossIsExcused) {
+TEST_F(CorrectionLedgerTest, AnEvictedPeerThatReportsItsLossIsExcused) {
   EXPECT_THAT(ledger_.Apply(two_, 256, 7), IsEmpty());
   const Event lost{{}, 2, "edge_lost", "peer 1 began anew"};
   ledger_.OnEvent(kTwo, lost);

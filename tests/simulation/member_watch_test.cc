@@ -64,7 +64,7 @@ class MemberWatchTest : public testing::Test {
   MemberWatch watch_{kLease};
 };
 
-TEST_F(MemberWatchTest, ARemovalNeedsAMissedLeaseAndASuspicion) {
+TEST_F(MemberWatchTest, AnEvictionNeedsAMissedLeaseAndASuspicion) {
   now_ += absl::Seconds(5);
   Beat(1);
   Beat(2, {3});
@@ -90,14 +90,14 @@ TEST_F(MemberWatchTest, AFleetThatIgnoresASharedCheckpointIsFound) {
                         "round 9"));
 }
 
-TEST_F(MemberWatchTest, ARemovalOfAMemberThatNobodySuspectsIsFound) {
+TEST_F(MemberWatchTest, AnEvictionOfAMemberThatNobodySuspectsIsFound) {
   now_ += absl::Seconds(5);
   Beat(1);
   Beat(2);
   EXPECT_THAT(Evict(3), HasSubstr("too few of its neighbours"));
 }
 
-TEST_F(MemberWatchTest, ARemovalThatOnlyOneOfTwoNeighborsSupportsIsFound) {
+TEST_F(MemberWatchTest, AnEvictionThatOnlyOneOfTwoNeighborsSupportsIsFound) {
   for (const MemberRecord& m : record_.members) {
     record_.view.members.push_back({.id = m.id, .address = "host"});
   }
@@ -112,7 +112,7 @@ TEST_F(MemberWatchTest, ARemovalThatOnlyOneOfTwoNeighborsSupportsIsFound) {
   }
 }
 
-TEST_F(MemberWatchTest, APeerThatDiesThreeTimesBeforeTrainingMayBeRemoved) {
+TEST_F(MemberWatchTest, APeerThatDiesThreeTimesBeforeTrainingMayBeEvicted) {
   for (const uint64_t incarnation : {13, 23, 33}) {
     const FleetRecord before = record_;
     EXPECT_THAT(Evict(3), HasSubstr("renewed its lease")) << incarnation;
@@ -123,14 +123,14 @@ TEST_F(MemberWatchTest, APeerThatDiesThreeTimesBeforeTrainingMayBeRemoved) {
   EXPECT_THAT(Evict(3), IsEmpty());
 }
 
-TEST_F(MemberWatchTest, ARemovalOfAMemberWithARenewedLeaseIsFound) {
+TEST_F(MemberWatchTest, AnEvictionOfAMemberWithARenewedLeaseIsFound) {
   now_ += absl::Seconds(5);
   Beat(2, {3});
   Beat(3);
   EXPECT_THAT(Evict(3), HasSubstr("renewed its lease"));
 }
 
-TEST_F(MemberWatchTest, ARemovalByAServiceThatHasJustStartedIsFound) {
+TEST_F(MemberWatchTest, AnEvictionByAServiceThatHasJustStartedIsFound) {
   now_ += absl::Seconds(5);
   watch_.Started(record_, now_);
   Beat(2, {3});

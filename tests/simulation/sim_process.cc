@@ -458,8 +458,8 @@ void SimProcess::ReportEdges() {
     const auto& s = edge.state();
     world_.tell(machine_.id,
                 absl::StrFormat(
-                    "round %d: edge to peer %d: decided %d.%d heard %d.%d "
-                    "done %d.%d peer_done %d.%d told %d.%d, %d mine, %d "
+                    "round %d: edge to peer %d: decided %d.%d received %d.%d "
+                    "done %d.%d peer_done %d.%d announced %d.%d, %d mine, %d "
                     "theirs, epoch %d peer_epoch %d%s%s%s",
                     round(), edge.other().value, RoundOf(s.decided),
                     s.decided % kMaxPhases, RoundOf(s.received),
@@ -468,7 +468,7 @@ void SimProcess::ReportEdges() {
                     s.peer_done % kMaxPhases, RoundOf(s.announced),
                     s.announced % kMaxPhases, s.mine.size(), s.theirs.size(),
                     s.epoch, s.peer_epoch, s.connected ? " connected" : "",
-                    s.ready ? " ready" : "", s.ack_due ? " owes" : ""));
+                    s.ready ? " ready" : "", s.ack_due ? " ack_due" : ""));
   });
 }
 

@@ -136,7 +136,7 @@ inline constexpr EventInfo kEventKinds[] = {
     {"replicas",
      "edges without replicas: the memory is too small, or they last for some "
      "rounds",
-     "`mixing.replica_memory_mb`; a graph that stays"},
+     "`mixing.replica_memory_mb`; a static graph"},
     {"resumed", "training goes on from a checkpoint", ""},
     {"resumed_without_service",
      "a restarted peer that the topology service does not answer goes on by "

@@ -48,8 +48,8 @@ wire::ViewMessage ToMessage(const View& view) {
     m.add_departing_round(d.round);
     m.add_departing_address(d.address);
   }
-  // The message has a name for a graph of all rounds and one for what changes
-  // by round, and the weights' rule, of which there is one.
+  // The message has a name for a static graph and one for a time-varying one,
+  // and the weights' rule, of which there is one.
   const bool changes = IsTimeVarying(view.schedule.graph);
   m.set_graph(changes ? ScheduleSpec{}.graph : view.schedule.graph);
   m.set_schedule(changes ? view.schedule.graph : kSameEveryRound);

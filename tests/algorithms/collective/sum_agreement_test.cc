@@ -99,8 +99,8 @@ class Ranks {
     const double what = draw.Uniform(1);
     if (what < 0.004) return Fail(r);
     if (what < 0.4) {
-      // NCCL brings its sum to a rank only once all have begun, and not
-      // after one has given it up before.
+      // NCCL brings its sum to a rank only once all have begun, and not after
+      // one has given it up before.
       bool whole = !over && !r.other_way && !r.agreement.failed();
       for (const Rank& other : ranks_) {
         const auto lacks = other.agreement.lacks();

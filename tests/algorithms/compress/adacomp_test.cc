@@ -1,4 +1,4 @@
-// AdaComp against the paper's algorithm: the values it sends, the residue it
+// AdaComp against the paper's algorithm: the values it sends, the residual it
 // keeps, and a rate that follows activity.
 
 #include <algorithm>
@@ -78,7 +78,7 @@ std::vector<float> Active(size_t n, double share, RngKey key) {
   return g;
 }
 
-// Steady gradients pile up in the residue, so that a fresh one adds little and
+// Steady gradients pile up in the residual, so that a fresh one adds little and
 // few reach their bin's largest; many do where all of a bin moves at once.
 TEST(AdaCompTest, SendsMoreWhereMoreHappens) {
   const ParameterLayout layout = Dense(100, 100);
@@ -167,7 +167,7 @@ TEST(AdaCompTest, OfABinAtMostTheLargestAreSent) {
       EXPECT_EQ(mean[60 * b + i] != 0, largest);
       if (largest) {
         EXPECT_EQ(mean[60 * b + i] < 0, bin[i] < 0);
-      } else {  // stays in the residue
+      } else {  // stays in the residual
         EXPECT_EQ(fleet.Residual(0)[60 * b + i], bin[i]);
       }
     }
@@ -175,7 +175,7 @@ TEST(AdaCompTest, OfABinAtMostTheLargestAreSent) {
 }
 
 // The scale of a layer would be noise in a bin whose largest value is far below
-// it.  Such a bin is halved, or it sends nothing until its residue has grown.
+// it.  Such a bin is halved, or it sends nothing until its residual has grown.
 TEST(AdaCompTest, ASmallBinIsNotDrownedByTheScaleOfItsLayer) {
   const ParameterLayout layout = Dense(32, 64);
   GradientFleet fleet("adacomp:bin=64", layout, 2);

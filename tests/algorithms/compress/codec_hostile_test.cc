@@ -187,7 +187,7 @@ TEST(HostileBytesTest, ADamagedPayloadIsRefusedOrKeepsValuesFinite) {
 }
 
 // An edge calls MagnitudeBound before it applies values (CorrectionLimits).
-TEST(HostileBytesTest, NoDecodedValueExceedsTheReachOfItsPayload) {
+TEST(HostileBytesTest, NoDecodedValueExceedsTheBoundOfItsPayload) {
   const size_t n = Layout().size();
   const auto codec = Make("innov-int4");
   for (const float size : {1e-3f, 1.0f, 1e6f}) {

@@ -74,7 +74,7 @@ Cut RunToCut(EdgePair& pair, int window) {
   return cut;
 }
 
-EdgeOptions LaterLife(int e, int window) {
+EdgeOptions LaterIncarnation(int e, int window) {
   EdgeOptions options = PairOptions(e, window);
   options.epoch += (5 + e) * kEpochLevel + 3;
   return options;
@@ -83,9 +83,10 @@ EdgeOptions LaterLife(int e, int window) {
 void ResumeEnd(EdgePair& pair, int e, const Cut& cut, std::string_view codec,
                int window) {
   pair.x[e] = cut.x[e];
-  pair.edge[e] = Edge::Resume(LaterLife(e, window), PairCodec(codec), pair.x[e],
-                              std::make_shared<SnapshotCache>(), cut.saved[e])
-                     .value();
+  pair.edge[e] =
+      Edge::Resume(LaterIncarnation(e, window), PairCodec(codec), pair.x[e],
+                   std::make_shared<SnapshotCache>(), cut.saved[e])
+          .value();
 }
 
 class RecordTest
@@ -141,7 +142,7 @@ TEST(EdgeRecordTest, ARecordIsOfItsCodecAlone) {
   EdgePair pair(PairCodec("diff-int8"), Start(), 2);
   const Cut cut = RunToCut(pair, 2);
   const auto resumed = [&](std::string_view codec) {
-    return Edge::Resume(LaterLife(0, 2), PairCodec(codec), pair.x[0],
+    return Edge::Resume(LaterIncarnation(0, 2), PairCodec(codec), pair.x[0],
                         std::make_shared<SnapshotCache>(), cut.saved[0])
         .status();
   };
@@ -336,8 +337,9 @@ TEST(EdgeRecordTest, RefusesReplicasAndPayloadsThatDoNotFit) {
     segments[0].shape = {7};
     const ParameterLayout small(segments);
     std::vector<float> x(small.size());
-    EXPECT_EQ(Edge::Resume(LaterLife(0, 2), Codec::Create(codec, small).value(),
-                           x, std::make_shared<SnapshotCache>(), cut.saved[0])
+    EXPECT_EQ(Edge::Resume(LaterIncarnation(0, 2),
+                           Codec::Create(codec, small).value(), x,
+                           std::make_shared<SnapshotCache>(), cut.saved[0])
                   .status()
                   .code(),
               absl::StatusCode::kInvalidArgument);

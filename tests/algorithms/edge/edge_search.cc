@@ -41,8 +41,8 @@ struct SearchRules {
 struct Ghost {
   using Token = Num;  // x̂ after the payload; 0: none
   Num replica = 0, mine = 0, theirs = 0;
-  Num applied = 0;  // in this incarnation
-  Num life = 0;     // process of this end
+  Num applied = 0;             // in this incarnation of the edge
+  Num applied_by_process = 0;  // in all that the end's process has had
   Num emit_interval = 0, complete_interval = 0;
 
   static Num Interval(Num id) {
@@ -71,9 +71,9 @@ struct Ghost {
     if (!own || !other) return;
     if (mine != *own) Fail("D differs from own replica at the exchange");
     if (theirs != *other) Fail("D differs from the other's replica");
-    if (life & bit) Fail("correction applied twice");
+    if (applied_by_process & bit) Fail("correction applied twice");
     applied |= bit;
-    life |= bit;
+    applied_by_process |= bit;
   }
 };
 
@@ -102,7 +102,7 @@ struct World {
   uint8_t connections = 0;
   Connection connection[kMaxConnections];
   uint8_t disconnects, restarts, double_dials, forced_skips, resets, lies;
-  uint8_t lives[2] = {0, 0};
+  uint8_t incarnations[2] = {0, 0};  // of the ends' peers
   bool recording[2] = {false, false}, sealed[2] = {false, false};
   End::Record record[2];
   Ghost recorded_state[2];
@@ -128,7 +128,7 @@ class Hasher {
     }
   }
   void Add(const Ghost& g) {
-    for (Num v : {g.replica, g.mine, g.theirs, g.applied, g.life,
+    for (Num v : {g.replica, g.mine, g.theirs, g.applied, g.applied_by_process,
                   g.emit_interval, g.complete_interval}) {
       Add(v);
     }
@@ -166,7 +166,7 @@ uint64_t HashOf(const World& w) {
     h.AddQueue(s.theirs);
     h.Add(w.end[i].codec_state());
     h.Add(static_cast<uint8_t>(w.current[i]));
-    h.Add(w.lives[i]);
+    h.Add(w.incarnations[i]);
     if (w.recording[i]) {
       const End::Record& r = w.record[i];
       for (Num v : {r.epoch, r.peer_epoch, r.done}) h.Add(v);
@@ -406,7 +406,8 @@ void Restart(World& w, int i, int kind, int keep, bool late) {
     q.size[1 - i] = 0;
   }
   w.current[i] = -1;
-  const int n = ++w.lives[i];  // level and nonce are new in every process
+  // Level and nonce are new in every process.
+  const int n = ++w.incarnations[i];
   const int window = g_search->bounds.window;
   if (kind < kFromRecord) {
     const int level = kind == kEmptyLowEpoch ? 5 - n : 5 + 2 * n;
@@ -423,7 +424,7 @@ void Restart(World& w, int i, int kind, int keep, bool late) {
   const Num lower = i == 0 ? r.epoch : r.peer_epoch;
   const Num upper = i == 0 ? r.peer_epoch : r.epoch;
   Ghost state = w.recorded_state[i];
-  state.life = state.applied;
+  state.applied_by_process = state.applied;
   w.end[i] =
       End(state, epoch, r, static_cast<Num>(1 + (lower * 31 + upper) % 251));
 }
@@ -557,7 +558,7 @@ void CheckEnd(const World& w, SearchResult& result) {
          s->mine.empty() && s->theirs.empty();
   }
   if (!ok && b.lies == 0) Fail("stuck: nothing to do, edge not complete");
-  if (b.restarts == 0 && b.resets == 0 && gx.applied != gx.life) {
+  if (b.restarts == 0 && b.resets == 0 && gx.applied != gx.applied_by_process) {
     Fail("correction of another incarnation without a crash");
   }
   result.all_corrected +=

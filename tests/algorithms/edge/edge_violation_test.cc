@@ -149,7 +149,7 @@ TEST(EdgeViolationTest, NoByteOfAFrameCanBeFlippedUnnoticed) {
 }
 
 TEST(EdgeViolationTest,
-     AHelloThatRemembersALaterLifeRaisesTheEpochOncePerConnection) {
+     AHelloThatRemembersALaterIncarnationRaisesTheEpochOncePerConnection) {
   EdgePair pair = MakePair("innov-int4");
   pair.Connect(1);
   pair.Mix(MakeExchangeId(1), kC);

@@ -54,8 +54,8 @@ TEST(ColdTest, DualsSumToZeroThoughCorrectionsAreBelowTheirLastPlace) {
   }
 }
 
-// A checkpoint's late copy of the duals is made before each of these.
-TEST(ColdTest, DualsRestUntilACorrection) {
+// A checkpoint's deferred copy of the duals is made before each of these.
+TEST(ColdTest, DualsStayConstantUntilACorrection) {
   const std::unique_ptr<Game> game =
       SyntheticGame::Create({.parameters = 8}, 0, 1, 5).value();
   LocalStepSpec spec;

@@ -120,7 +120,7 @@ std::vector<float> VectorsOf(LocalStep& step) {
   return gatherer.all;
 }
 
-TEST(LocalStepTest, VectorsOfEveryRuleRestUntilTheCall) {
+TEST(LocalStepTest, VectorsOfEveryRuleStayConstantUntilTheCall) {
   const std::vector<float> other = {5, 6, 7};
   for (const std::string_view name : Optimizer::Names()) {
     ConstantGame game;

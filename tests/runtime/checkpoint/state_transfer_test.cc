@@ -202,7 +202,7 @@ TEST_F(StateTransferTest, AnImpossibleStateIsLeftOut) {
               testing::ElementsAre("peer 1 gave no state: cannot be"));
 }
 
-TEST_F(StateTransferTest, OneSnapshotAtATimeIsMade) {
+TEST_F(StateTransferTest, OneStateAtATimeIsFrozen) {
   Begin(1);
   StateDonor& donor = donors_.at(PeerId{1});
   const auto ask = [&] {
@@ -434,7 +434,7 @@ TEST_F(StateTransferTest, AMemberThatOnlyOffersIsGivenUp) {
 
 // A joiner that reads a chunk now and then would keep the frozen state for
 // ever, and all later joiners would begin with it.
-TEST_F(StateTransferTest, AnOldSnapshotIsDroppedThoughAJoinerStillReadsIt) {
+TEST_F(StateTransferTest, AnOldStateIsDroppedThoughAJoinerStillReadsIt) {
   Begin(1);
   Frame get;
   spoil_ = [&get](Sent& sent) {
@@ -466,7 +466,7 @@ TEST_F(StateTransferTest, APeerThatIsNotAJoinerGetsNoState) {
   EXPECT_EQ(collector_->given(), 0);
 }
 
-TEST(SnapshotTest, AnotherShapeCannotBeAdded) {
+TEST(PeerStateTest, AnotherShapeCannotBeAdded) {
   StateMedian median;
   ASSERT_TRUE(median.Add(StateOf(1, 20)).ok());
   EXPECT_FALSE(median.Add(StateOf(1, 21)).ok());
@@ -474,7 +474,7 @@ TEST(SnapshotTest, AnotherShapeCannotBeAdded) {
 }
 
 // Any of the three may be the false one.
-TEST(SnapshotTest, OneFalseStateOfThreeMovesNothingBeyondTheOtherTwo) {
+TEST(PeerStateTest, OneFalseStateOfThreeMovesNothingBeyondTheOtherTwo) {
   for (int liar = 0; liar < 3; ++liar) {
     for (const float lie : {1e30f, -3e38f, 2.5f}) {
       StateMedian median;
@@ -498,7 +498,7 @@ TEST(SnapshotTest, OneFalseStateOfThreeMovesNothingBeyondTheOtherTwo) {
   }
 }
 
-TEST(SnapshotTest, TheShapeOfAStateIsItsNamesAndSizes) {
+TEST(PeerStateTest, TheShapeOfAStateIsItsNamesAndSizes) {
   const Checkpoint own = StateOf(1, 20);
   EXPECT_TRUE(CheckShape(StateOf(2, 20), own).ok());
   EXPECT_FALSE(CheckShape(StateOf(2, 21), own).ok());
@@ -514,7 +514,7 @@ TEST(SnapshotTest, TheShapeOfAStateIsItsNamesAndSizes) {
   EXPECT_FALSE(CheckShape(other, own).ok());
 }
 
-TEST(SnapshotTest, ASnapshotIsRestoredExactlyOrRefused) {
+TEST(PeerStateTest, AStateIsDecodedExactlyOrRefused) {
   const Checkpoint state = StateOf(3, 10);
   std::vector<std::byte> bytes = EncodeState(state);
   const auto read = DecodeState(bytes);

@@ -185,7 +185,7 @@ TEST_F(RunFolderTest, FindsTheNewestSamples) {
   EXPECT_THAT(folder_.NewestSamples(), HasSubstr("peer-1/samples/round-100"));
 }
 
-TEST_F(RunFolderTest, ConsensusOfALaterLifeCounts) {
+TEST_F(RunFolderTest, ConsensusOfALaterIncarnationCounts) {
   ASSERT_TRUE(folder_.Create(*ParseRunConfig("", "c"), "{}").ok());
   std::ofstream(folder_.ConsensusPath())
       << ConsensusLine({.round = 10, .distance = 1e-3}) << "\n"

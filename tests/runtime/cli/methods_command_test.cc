@@ -30,7 +30,7 @@ TEST_F(MethodsCommand, ListsAndExplains) {
               AllOf(StartsWith("algorithm\n"), HasSubstr("\ncodec\n"),
                     HasSubstr("bits 1.000, state 2 per peer, 3 per edge, "
                               "gamma 0.05; needs lasting neighbours, "
-                              "every message, a fixed graph")));
+                              "every message, a static graph")));
   const Result one = Run("methods cold");
   ASSERT_EQ(one.code, 0) << one.err;
   EXPECT_THAT(one.out, AllOf(StartsWith("name      cold\n"),

@@ -194,7 +194,7 @@ TEST_F(ModelsCommandsTest, ExportsTheGeneratorTensorByTensor) {
   EXPECT_EQ(file->metadata.at("model"), gan_.model);
 }
 
-TEST_F(ModelsCommandsTest, WrongFilesAreTold) {
+TEST_F(ModelsCommandsTest, WrongFilesAreRefused) {
   SampleSpec spec;
   spec.gan = gan_;
   spec.out = folder_ / "a.png";

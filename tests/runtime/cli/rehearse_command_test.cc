@@ -374,7 +374,7 @@ TEST_F(Rehearse, AFleetSettlesAfterEvents) {
   EXPECT_TRUE(fs::exists(folder_.path() + "/runs/r/peer-150/metrics.jsonl"));
 }
 
-TEST_F(Rehearse, EventsAfterTheEndAreTold) {
+TEST_F(Rehearse, EventsAfterTheEndAreReported) {
   const Result r =
       Run("lab --rehearse --scenario far.textproto --config c.textproto "
           "--at '1h join 1'");

@@ -75,7 +75,7 @@ TEST_F(StatusCommandTest, SaysWhichPeersAreOnGpus) {
   EXPECT_EQ(peers[1]["device"], "machine/0000:3b:00.0/22809");
 }
 
-TEST_F(StatusCommandTest, SaysWhatPeersHaveTold) {
+TEST_F(StatusCommandTest, SaysWhatPeersHaveReported) {
   wire::HeartbeatRequest request;
   request.set_run_id("run");
   request.set_peer_id(2);
@@ -92,7 +92,7 @@ TEST_F(StatusCommandTest, SaysWhatPeersHaveTold) {
   EXPECT_THAT(
       text.out,
       HasSubstr("peer 2 has reported checkpoint_failed 12, edge_refused 3\n"));
-  EXPECT_THAT(text.out, Not(HasSubstr("peer 1 has told")));
+  EXPECT_THAT(text.out, Not(HasSubstr("peer 1 has reported")));
   const Result result = Run("status --json --topology " + address());
   ASSERT_EQ(result.code, 0) << result.err;
   const Json peers = Json::parse(result.out)["peers"];

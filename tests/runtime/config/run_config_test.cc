@@ -145,7 +145,7 @@ TEST(ParseRunConfig, WrongTypesHaveAPlace) {
   EXPECT_THAT(Error("mixing {"), StartsWith("f.textproto:1:"));
 }
 
-TEST(ParseRunConfig, EveryProblemIsToldAtOnceWithItsPlace) {
+TEST(ParseRunConfig, EveryProblemIsReportedAtOnceWithItsPlace) {
   const std::vector<std::string> lines = absl::StrSplit(
       Error("peers: 0\nmixing {\n  codec: \"innov-int5\"\n  mixing_rounds: 0\n"
             "}\n"

@@ -137,7 +137,7 @@ TEST(ProcessLimitsTest, DecisionsOfEarlierProcessesStayUnderTheLimit) {
   }
 }
 
-TEST(ProcessLimitsTest, ACertificateThatEndsSoonIsToldOf) {
+TEST(ProcessLimitsTest, ACertificateThatEndsSoonIsReported) {
   SignalWaiter signals;
   const TestRun run("it");
   const TemporaryFolder folder;

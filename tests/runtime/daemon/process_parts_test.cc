@@ -141,7 +141,7 @@ TEST_F(LastViewTest, ADamagedByteIsSeen) {
   }
 }
 
-TEST_F(LastViewTest, AFailureIsTold) {
+TEST_F(LastViewTest, AFailureIsReported) {
   LastView nowhere(
       SystemFileOps(), folder_.path() + "/none/view.pb", &disk_,
       [this](const absl::Status& why) { failures_.push_back(why); });

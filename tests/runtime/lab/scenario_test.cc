@@ -35,7 +35,7 @@ std::string Error(std::string_view text,
   return scenario.ok() ? "" : std::string(scenario.status().message());
 }
 
-TEST(Scenario, IsAPlainNetworkUnlessToldOtherwise) {
+TEST(Scenario, IsAPlainNetworkByDefault) {
   const Scenario s = Parse("");
   ASSERT_THAT(s.hosts, SizeIs(4));
   EXPECT_EQ(s.hosts[3].name, "host-3");

@@ -64,7 +64,7 @@ TEST(StaticMembershipTest, StopsWhenAllHaveAcknowledged) {
   EXPECT_EQ(changes, 2);
 }
 
-TEST(StaticMembershipTest, EveryObserverIsToldUntilItsOwnerRemovesIt) {
+TEST(StaticMembershipTest, EveryObserverIsCalledUntilItsOwnerRemovesIt) {
   VirtualLoop loop;
   StaticFleet fleet(ViewOf(2), 5);
   const auto one = fleet.Join({1}, &loop);

@@ -447,7 +447,7 @@ TEST(TopologyClientTest, ARefusedPeerLearnsWhy) {
   });
 }
 
-TEST(TopologyClientTest, AnOldProcessIsToldThatItWasReplaced) {
+TEST(TopologyClientTest, AReplacedProcessIsRefused) {
   TemporaryFolder folder;
   Service service(folder.path() + "/fleet.sqlite", 1);
   Peer old_incarnation(service.address(), 1, 11);

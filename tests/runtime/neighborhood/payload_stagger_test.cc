@@ -17,8 +17,8 @@ void Exchange(PayloadStagger& stagger, ExchangeId id, bool mine, bool theirs) {
                      theirs ? &message : nullptr);
 }
 
-// Returns the first of many exchanges from `id` on that it skips; 0 if
-// there is none.
+// Returns the first of many exchanges from `id` on that it skips; 0 if there is
+// none.
 ExchangeId FirstSkipped(PayloadStagger& stagger, ExchangeId id) {
   for (ExchangeId at = id; at < id + 64; ++at) {
     if (stagger.ShouldSkip(at)) return at;

@@ -46,7 +46,8 @@ void ExpectFinite(SimFleet& fleet) {
 }
 
 // Runs until a peer has reported `kind` so often.
-bool RunUntilTold(SimFleet& fleet, int rank, EventKind kind, int times = 1) {
+bool RunUntilReported(SimFleet& fleet, int rank, EventKind kind,
+                      int times = 1) {
   return fleet.loop().RunUntil(
       [&] { return fleet.recorder(rank).Count(kind) >= times; },
       absl::Minutes(1));
@@ -78,7 +79,7 @@ TEST(EventsTest, AnEdgeIsClosedAfterFiveRefusedMessages) {
   for (int times = 1; times <= 5; ++times) {
     fleet.loop().RunFor(absl::Milliseconds(200));
     ASSERT_TRUE(rogue.Send(SimFleet::IdOf(1), Channel::kEdge, Garbage()));
-    ASSERT_TRUE(RunUntilTold(fleet, 1, "edge_refused", times));
+    ASSERT_TRUE(RunUntilReported(fleet, 1, "edge_refused", times));
   }
   EXPECT_EQ(fleet.recorder(1).Count("edge_closed"), 1);
   EXPECT_THAT(DetailOf(fleet.recorder(1), "edge_refused"),

@@ -211,7 +211,7 @@ class LockedServiceTest : public ::testing::Test {
     EXPECT_TRUE(status.ok()) << status.error_message();
     return response;
   }
-  std::vector<uint64_t> MembersAsToldTo(uint64_t id) {
+  std::vector<uint64_t> MembersSentTo(uint64_t id) {
     const auto answer = Beat(id, [](wire::HeartbeatRequest&) {});
     const auto& ids = answer.view().member_id();
     return {ids.begin(), ids.end()};
@@ -456,13 +456,13 @@ TEST_F(LockedServiceTest, ARevokedMemberIsOutOfTheNextView) {
   for (int id = 1; id <= 5; ++id) Beat(id, [](wire::HeartbeatRequest&) {});
   const auto three = StubOf(run_.Peer(3));
   EXPECT_TRUE(service_->Tick().ok());
-  EXPECT_THAT(MembersAsToldTo(1), ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_THAT(MembersSentTo(1), ElementsAre(1, 2, 3, 4, 5));
   run_.Revoke(run_.Peer(2), {});
   run_.Revoke(run_.Peer(3), {run_.Other(Role::kTopology)});
   // The peer has another certificate by now.
   Beat(2, [](wire::HeartbeatRequest&) {});
   EXPECT_TRUE(service_->Tick().ok());
-  EXPECT_THAT(MembersAsToldTo(1), ElementsAre(1, 2, 4, 5));
+  EXPECT_THAT(MembersSentTo(1), ElementsAre(1, 2, 4, 5));
   EXPECT_THAT(
       Log(),
       ElementsAre(HasSubstr("peer 3 is removed: its certificate is revoked")));
@@ -486,13 +486,13 @@ TEST_F(LockedServiceTest, AMemberRevokedDuringAnOutageIsOutAfterALease) {
   EXPECT_EQ(Register(*StubOfOld(run_.Peer(3)), 3).error_code(),
             grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_TRUE(service_->Tick().ok());
-  EXPECT_THAT(MembersAsToldTo(1), ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_THAT(MembersSentTo(1), ElementsAre(1, 2, 3, 4, 5));
   for (int second = 1; second <= 5; ++second) {
     passed_ = absl::Seconds(second);
     all_but_three();
     EXPECT_TRUE(service_->Tick().ok());
   }
-  EXPECT_THAT(MembersAsToldTo(1), ElementsAre(1, 2, 4, 5));
+  EXPECT_THAT(MembersSentTo(1), ElementsAre(1, 2, 4, 5));
 }
 
 TEST_F(LockedServiceTest, APeerCannotPassForTheService) {

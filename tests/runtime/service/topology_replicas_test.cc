@@ -106,7 +106,7 @@ TEST(TopologyReplicasTest, OneInstanceServesAndTheOtherNamesIt) {
 }
 
 // Held until the test says otherwise; keeps nothing.
-class ToldStore final : public Store {
+class ScriptedStore final : public Store {
  public:
   absl::Status Acquire() override { return Held(); }
   absl::Status Held() const override {
@@ -130,8 +130,8 @@ class ToldStore final : public Store {
 // The store is lost before a tick notices it.  The service's knowledge, and so
 // its refusals, may be out of date.
 TEST(TopologyReplicasTest, AnInstanceThatHasLostItsLeaseRefusesEveryCall) {
-  auto owned = std::make_unique<ToldStore>();
-  ToldStore& store = *owned;
+  auto owned = std::make_unique<ScriptedStore>();
+  ScriptedStore& store = *owned;
   FleetOptions options;
   options.run_id = "run";
   auto service = TopologyService::Create(

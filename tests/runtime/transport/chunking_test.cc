@@ -271,7 +271,7 @@ TEST(HelloTest, DamageIsFound) {
   }
 }
 
-TEST(HelloTest, StrangersAreToldWhy) {
+TEST(HelloTest, AHelloOfAnotherRunPeerOrVersionIsRefused) {
   const auto verdict = [](auto change) {
     TransportHello hello = SomeHello();
     change(hello);

@@ -77,7 +77,7 @@ TEST_F(HostileTest, AnEmptyOrAnEndlessFirstMessageIsRefused) {
   }
 }
 
-TEST_F(HostileTest, AnotherRunPeerOrVersionIsToldSo) {
+TEST_F(HostileTest, AnotherRunPeerOrVersionIsRefusedWithTheReason) {
   const auto refusal = [&](TransportHello hello) {
     RawClient client(node_.address());
     client.Write(EncodeHello(hello));

@@ -132,7 +132,7 @@ TEST_F(TlsTest, AnExpiredCertificateIsRefused) {
   EXPECT_FALSE(Refusal(CredentialsOf(*folder)).ok());
 }
 
-TEST_F(TlsTest, TheHolderOfARevokedCertificateIsToldSo) {
+TEST_F(TlsTest, TheHolderOfARevokedCertificateGetsTheReason) {
   const auto b = run_.Certificates(run_.Peer(2));
   run_.Revoke(run_.Peer(2), {});
   const grpc::Status status = Refusal(CredentialsOf(b));

@@ -46,7 +46,8 @@ class FleetMembersTest : public BeatingFleet {
   }
 };
 
-TEST_F(FleetMembersTest, AnEvictedPeerIsToldAndReturnsAsAnotherIncarnation) {
+TEST_F(FleetMembersTest,
+       AnEvictedPeerLearnsOfItAndReturnsAsAnotherIncarnation) {
   Assemble(4);
   Run(10);
   EvictThree();

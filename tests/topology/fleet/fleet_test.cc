@@ -277,7 +277,7 @@ TEST_F(FleetTest, ResumesFromWhatMostHaveIfNoneIsCommon) {
   EXPECT_GT(in.view->from_round, 205u);
 }
 
-TEST_F(FleetTest, HeartbeatsOfStrangersAndOldLivesAreTold) {
+TEST_F(FleetTest, HeartbeatsOfUnknownPeersAndOldIncarnationsAreRefused) {
   Assemble(2);
   EXPECT_EQ(fleet_->Heartbeat(Beat(9, 9), now_).status().code(),
             absl::StatusCode::kNotFound);

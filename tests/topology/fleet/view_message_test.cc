@@ -61,9 +61,9 @@ TEST(ViewMessageTest, DevicesTravelByRankAndCostNothingWithoutAny) {
   EXPECT_FALSE(FromMessage(too_long).ok());
 }
 
-// Peers of older releases read a graph that changes by round as a schedule
+// Peers of older releases read a time-varying graph as a schedule
 // beside the graph ring.
-TEST(ViewMessageTest, AGraphThatChangesIsASchedule) {
+TEST(ViewMessageTest, ATimeVaryingGraphIsASchedule) {
   for (const char* const graph : {"permuted-ring", "random-matching",
                                   "one-peer-exponential", "locality-skewed"}) {
     View view = Sample();
