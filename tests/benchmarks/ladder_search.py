@@ -14,7 +14,11 @@ Runs are rehearsals in virtual time, which predict no losses.  With --lab they a
 fleets in network namespaces, as root: for links that lose a part of what they
 carry, with cubic and with bbr, too.  There two runs of one choice differ,
 so the best three of all and auto run again, and their medians are compared.
-Half an hour a link with --at-once 4.
+All choices take half an hour a link with --at-once 4; --codecs, --overlaps and
+--congestions leave out those that an earlier search has shown to be far worse:
+
+    ladder_search.py --gossamer build/release/bin/gossamer --lab --seconds 45 \\
+        --rungs ocean --codecs innov-int8 --overlaps 2,3
 """
 
 import argparse
@@ -33,9 +37,9 @@ import run_log
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 RUNGS = "lan,zone,region,ocean,world,home"
-CODECS = ["innov-int8", "innov-int4", "innov-lm2", "innov-sign"]
-OVERLAPS = ["0", "1", "2", "3", "4", "6", "8"]
-CONGESTIONS = ["cubic", "bbr"]
+CODECS = "innov-int8,innov-int4,innov-lm2,innov-sign"
+OVERLAPS = "0,1,2,3,4,6,8"
+CONGESTIONS = "cubic,bbr"
 AGAIN = 3  # the fixed choices that run again in the lab
 FEWEST = 16  # rounds of a run in the lab that has a rate
 
@@ -83,7 +87,8 @@ def rate(program, options, rung, codec, overlap, congestion="auto"):
 def rehearsed(program, options, rung):
     """Rounds/s by the name of each fixed choice, and of auto."""
     fixed = {f"{codec}, {overlap}": rate(program, options, rung, codec, overlap)
-             for codec, overlap in itertools.product(CODECS, OVERLAPS)}
+             for codec, overlap in itertools.product(
+                 options.codecs.split(","), options.overlaps.split(","))}
     return fixed, rate(program, options, rung, "auto", "auto")
 
 
@@ -94,7 +99,9 @@ def tried(program, options, rung):
         def run(choices):
             return list(pool.map(
                 lambda choice: rate(program, options, rung, *choice), choices))
-        choices = list(itertools.product(CODECS, OVERLAPS, CONGESTIONS))
+        choices = list(itertools.product(
+            options.codecs.split(","), options.overlaps.split(","),
+            options.congestions.split(",")))
         rates = dict(zip(choices, run(choices)))
         best = sorted(rates, key=rates.get)[-AGAIN:] + [auto]
         again = dict(zip(best, zip(*(run(best) for _ in range(3)))))
@@ -112,6 +119,10 @@ def main():
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--gossamer", required=True)
     parser.add_argument("--rungs", default=RUNGS)
+    parser.add_argument("--codecs", default=CODECS)
+    parser.add_argument("--overlaps", default=OVERLAPS)
+    parser.add_argument("--congestions", default=CONGESTIONS,
+                        help="in the lab")
     parser.add_argument("--step", default="200ms")
     parser.add_argument("--uplink", default="unlimited")
     parser.add_argument("--parameters", type=int, default=2258308)
