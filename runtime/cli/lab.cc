@@ -401,11 +401,13 @@ void AddLab(Command& program) {
                     "with --rehearse: GB/s of memory that optimizer and codecs "
                     "read and write; not used with --steps-of",
                     {.show_default = true, .range = std::pair(0.01, 1e5)});
-  command.AddOption("--at", &options->rehearsal.at,
-                    "with --rehearse: what happens to the fleet at a time, "
-                    "\"30s join 1000\", \"60s lose 100\" (as by kill -9) or "
-                    "\"90s service-down 20s\"; may be given again",
-                    {.value_name = "EVENT", .one_at_a_time = true});
+  command.AddOption(
+      "--at", &options->rehearsal.at,
+      "with --rehearse: what happens to the fleet at a time, "
+      "\"30s join 1000\", \"60s lose 100\" (as by kill -9), "
+      "\"90s service-down 20s\" or \"60s links ocean\" (all links "
+      "like that preset); may be given again",
+      {.value_name = "EVENT", .one_at_a_time = true});
   command.AddOption("--hosts", &options->hosts,
                     "how many, where the scenario leaves it open; else the "
                     "first ones",

@@ -12,7 +12,8 @@ namespace gossamer {
 namespace {
 
 constexpr std::string_view kForms =
-    "write \"30s join 1000\", \"60s lose 100\" or \"90s service-down 20s\"";
+    "write \"30s join 1000\", \"60s lose 100\", \"90s service-down 20s\" or "
+    "\"60s links ocean\"";
 // A fleet of one peer mixes with nobody.
 constexpr uint32_t kMinPeers = 2;
 
@@ -46,6 +47,18 @@ absl::StatusOr<FleetEvent> ParseFleetEvent(std::string_view text) {
     event.down = *down;
     return event;
   }
+  if (words[1] == "links") {
+    event.kind = FleetEvent::Kind::kLinks;
+    event.preset = FindLinkPreset(words[2]);
+    if (event.preset != nullptr) return event;
+    std::string names;
+    for (const LinkPreset& preset : kLinkPresets) {
+      absl::StrAppend(&names, names.empty() ? "" : ", ",
+                      std::string(preset.name));
+    }
+    return Refuse(text,
+                  absl::StrCat("is of no link preset; there are ", names));
+  }
   if (words[1] != "join" && words[1] != "lose") {
     return Refuse(text, absl::StrCat("has an unknown word, \"", words[1],
                                      "\": ", std::string(kForms)));
@@ -75,7 +88,10 @@ absl::Status CheckFleetEvents(const std::vector<FleetEvent>& events,
   std::ranges::stable_sort(in_order, {}, &FleetEvent::at);
   uint64_t living = peers;
   for (const FleetEvent& event : in_order) {
-    if (event.kind == FleetEvent::Kind::kServiceDown) continue;
+    if (event.kind == FleetEvent::Kind::kServiceDown ||
+        event.kind == FleetEvent::Kind::kLinks) {
+      continue;
+    }
     if (event.kind == FleetEvent::Kind::kJoin) {
       if (!elastic) {
         return Refuse(event.text,

@@ -138,6 +138,11 @@ void Rehearsal::Happen(const FleetEvent& event) {
         if (!service_.up()) failed_.Update(service_.Start(/*old=*/false));
         if (stopping_) Stop();
       });
+      break;
+    case FleetEvent::Kind::kLinks: {
+      const SimLink link = SimLinkOf(SpecOf(*event.preset));
+      network_.SetLinks([link](PeerId, PeerId) { return link; });
+    }
   }
   // One poll after another is enough for all events.
   if (unsettled_.size() == 1) PollSettled();
@@ -212,6 +217,10 @@ double Rehearsal::PayloadRate(uint64_t bytes_per_second) const {
 SimLink Rehearsal::LinkOf(PeerId from, PeerId to) {
   const LinkSpec& link = spec_.scenario.links.At(from.value - 1, to.value - 1);
   for (const Outage& outage : link.outages) Outages(from, to, outage);
+  return SimLinkOf(link);
+}
+
+SimLink Rehearsal::SimLinkOf(const LinkSpec& link) const {
   const auto delay = static_cast<double>(link.delay);
   return {.latency = absl::Nanoseconds(link.delay),
           .jitter = delay > 0 ? static_cast<double>(link.jitter) / delay : 0,

@@ -98,6 +98,7 @@ class Rehearsal {
   uint64_t SlowestRound() const;
   double PayloadRate(uint64_t bytes_per_second) const;
   SimLink LinkOf(PeerId from, PeerId to);
+  SimLink SimLinkOf(const LinkSpec& link) const;
   void Outages(PeerId from, PeerId to, const Outage& outage);
   // Of all peers: the view of a name is one, and so is its schedule.
   absl::StatusOr<std::shared_ptr<const ReceivedView>> Read(

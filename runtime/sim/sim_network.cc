@@ -67,6 +67,11 @@ void SimNetwork::SetLink(PeerId from, PeerId to, SimLink link) {
   directions_[{from, to}].link = link;
 }
 
+void SimNetwork::SetLinks(LinkOf link_of) {
+  link_of_ = std::move(link_of);
+  for (auto& [ends, direction] : directions_) direction.link.reset();
+}
+
 void SimNetwork::Break(PeerId a, PeerId b, absl::Duration closed_for) {
   Pair& pair = pairs_[KeyOf(a, b)];
   // Faults may overlap: the longer one counts.

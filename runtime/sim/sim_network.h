@@ -82,9 +82,10 @@ class SimNetwork {
                                             std::string address = "");
 
   void SetLink(PeerId from, PeerId to, SimLink link);
-  // Directions that SetLink has not set have the link that `link_of` says.
+  // All directions have the link that `link_of` says, until SetLink.  Frames
+  // under way arrive as they would have.
   using LinkOf = std::function<SimLink(PeerId from, PeerId to)>;
-  void SetLinks(LinkOf link_of) { link_of_ = std::move(link_of); }
+  void SetLinks(LinkOf link_of);
   // A peer's frames to all others share one wire of this rate; 0: no limit.
   void SetUplink(PeerId from, double bytes_per_second);
   void SetChaos(SimChaos chaos) { chaos_ = chaos; }

@@ -57,14 +57,14 @@ class Rehearse : public Cli {
     }
     return last;
   }
-  // Of the run's rounds after the twentieth.
-  void ExpectNoWaiting(int peer) {
+  // Of the run's rounds after this one.
+  void ExpectNoWaiting(int peer, int after = 20) {
     std::istringstream rounds(ReadAll(
         absl::StrCat(folder_.path(), "/runs/r/peer-", peer, "/metrics.jsonl")));
     double waiting = 0, computing = 0;
     for (std::string line; std::getline(rounds, line);) {
       const auto round = ordered_json::parse(line);
-      if (round["round"] <= 20) continue;
+      if (round["round"] <= after) continue;
       waiting += round["seconds_waiting"].get<double>();
       computing += round["seconds_computing"].get<double>();
     }
@@ -211,6 +211,24 @@ TEST_F(Rehearse, AutoHasSettledByRoundTwenty) {
     EXPECT_GT(last["round"], 1);
     EXPECT_LE(last["round"], 20);
     ExpectNoWaiting(1);
+  }
+}
+
+// The links become others after 60 rounds.
+TEST_F(Rehearse, AutoSettlesWithinTwentyRoundsOfAChange) {
+  for (const auto& [before, after] : {std::pair("region", "world"),
+                                      {"region", "home"},
+                                      {"world", "region"}}) {
+    SCOPED_TRACE(absl::StrCat(before, " to ", after));
+    Write("far.textproto",
+          absl::StrCat("name: \"far\" link { like: \"", before, "\" }"));
+    Summary(absl::StrCat(
+        "--set rounds=140 --set mixing.codec=auto "
+        "--set mixing.overlap_steps=auto --step-time 200ms "
+        "--set game.synthetic.parameters=2258308 --at '12.7s links ",
+        after, "'"));
+    EXPECT_LE(LastChoice({"overlap", "codec"})["round"], 80);
+    ExpectNoWaiting(1, /*after=*/80);
   }
 }
 

@@ -26,6 +26,10 @@ TEST(FleetEvent, IsRead) {
   const FleetEvent down = *ParseFleetEvent("90s service-down 500ms");
   EXPECT_EQ(down.kind, FleetEvent::Kind::kServiceDown);
   EXPECT_EQ(down.down, absl::Milliseconds(500));
+
+  const FleetEvent links = *ParseFleetEvent("60s links ocean");
+  EXPECT_EQ(links.kind, FleetEvent::Kind::kLinks);
+  EXPECT_EQ(links.preset, FindLinkPreset("ocean"));
 }
 
 TEST(FleetEvent, AnErrorSaysWhatToWrite) {
@@ -44,6 +48,7 @@ TEST(FleetEvent, AnErrorSaysWhatToWrite) {
       {"30s lose -1", "there can be 1 to"},
       {"30s join 99999", "there can be 1 to 16384"},
       {"30s service-down 5", "for how long"},
+      {"30s links lake", "no link preset; there are lan, zone, region, ocean"},
   };
   for (const auto& w : wrong) {
     const auto event = ParseFleetEvent(w.text);
