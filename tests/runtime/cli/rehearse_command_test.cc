@@ -214,11 +214,11 @@ TEST_F(Rehearse, AutoHasSettledByRoundTwenty) {
   }
 }
 
-// The links become others after 60 rounds.
-TEST_F(Rehearse, AutoSettlesWithinTwentyRoundsOfAChange) {
-  for (const auto& [before, after] : {std::pair("region", "world"),
-                                      {"region", "home"},
-                                      {"world", "region"}}) {
+// The links become others after about 60 rounds.  A wider format and a smaller
+// overlap may come later: neither makes a round shorter.
+TEST_F(Rehearse, NoRoundWaitsTwentyRoundsAfterTheLinksHaveChanged) {
+  for (const auto& [before, after] :
+       {std::pair("region", "home"), {"world", "region"}}) {
     SCOPED_TRACE(absl::StrCat(before, " to ", after));
     Write("far.textproto",
           absl::StrCat("name: \"far\" link { like: \"", before, "\" }"));
@@ -227,7 +227,8 @@ TEST_F(Rehearse, AutoSettlesWithinTwentyRoundsOfAChange) {
         "--set mixing.overlap_steps=auto --step-time 200ms "
         "--set game.synthetic.parameters=2258308 --at '12.7s links ",
         after, "'"));
-    EXPECT_LE(LastChoice({"overlap", "codec"})["round"], 80);
+    EXPECT_GT(LastChoice({"overlap", "codec"})["round"], 60)
+        << "no choice has followed the links";
     ExpectNoWaiting(1, /*after=*/80);
   }
 }
