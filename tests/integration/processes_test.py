@@ -277,6 +277,8 @@ class ProcessTest(unittest.TestCase):
         self.assertNotEqual(fleet.wait(1), [0])
         self.assertIn(f"none of the {len(before)} checkpoints in",
                       fleet.log(1))
+        for name in before:
+            self.assertIn(os.path.join(kept, name), fleet.log(1))
         self.assertEqual(sorted(os.listdir(kept)), before)
 
     def test_more_checkpoints_than_a_registration_takes_resume(self):
