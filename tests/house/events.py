@@ -16,7 +16,7 @@ OF_SERVICES = "topology/fleet/service_event.h"
 
 TOLD = re.compile(r'(?:Report|report_|ReportByTime|ReportByCount|ReportRefused)\(\s*"(\w+)"')
 # Matches Count("kind"), RunUntilReported(fleet, 1, "kind"), e.kind == "kind".
-NAMED = re.compile(r'(?:Count|Told)\([^()"]*"(\w+)"|kind [=!]= "(\w+)"')
+NAMED = re.compile(r'(?:Count|Reported|Told)\([^()"]*"(\w+)"|kind [=!]= "(\w+)"')
 
 
 def texts(top, ends):
