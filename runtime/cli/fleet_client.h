@@ -22,7 +22,7 @@ class FleetClient {
  public:
   // `addresses` is host:port[,host:port...] of the service's instances.  With
   // `certificates` both ends prove their identity.  It connects at the first
-  // call.  An answer over `max_answer_bytes` bytes (MaxAnswerBytes) is refused
+  // call.  An answer over `max_answer_bytes` (MaxAnswerBytes) is refused
   // unread.
   explicit FleetClient(
       const std::string& addresses,

@@ -19,7 +19,7 @@ namespace gossamer {
 // Makes calls to the service at `addresses`, host:port[,host:port...] of its
 // instances, of which it finds the one that serves.  With `certificates` both
 // ends prove their identity.  A call fails after `deadline`, or if its answer
-// has more than `max_answer_bytes` bytes (MaxAnswerBytes), before these are
+// is longer than `max_answer_bytes` (MaxAnswerBytes), before its bytes are
 // held. `loop` outlives the calls.  Destroying them waits until a call in
 // flight is cancelled (milliseconds).
 std::unique_ptr<TopologyCalls> MakeGrpcTopologyCalls(

@@ -24,7 +24,7 @@ namespace gossamer {
 
 // Returns a channel for calls of one message each way: no compression, no proxy
 // of the web, and a connection of its own, which shows these credentials.  An
-// answer of more than `max_answer_bytes` bytes is an error, and a machine that
+// answer of more than `max_answer_bytes` is an error, and a machine that
 // vanishes during a call is noticed within a minute.
 std::shared_ptr<grpc::Channel> MakeCallChannel(
     const std::string& address,
