@@ -83,14 +83,15 @@ class Fleet:
         return run(program("gossamer"), "status", "--topology",
                    f"127.0.0.1:{self.port}", "--json", *extra)
 
-    def start_service(self, port=0):
+    def start_service(self, port=0, of=None):
+        """`of`: the options that say what the run is."""
         port_file = os.path.join(self.folder, "port")
         if os.path.exists(port_file):
             os.remove(port_file)
         self.service = subprocess.Popen(
             [program("gossamer-topology"), "--listen", f"127.0.0.1:{port}",
-             "--port-file", port_file, "--config", self.config, "--state",
-             os.path.join(self.folder, "state"), "--heartbeat",
+             "--port-file", port_file, *(of or ["--config", self.config]),
+             "--state", os.path.join(self.folder, "state"), "--heartbeat",
              str(self.heartbeat), "--exit-when-finished", *self.door("topology")],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait_for(lambda: os.path.exists(port_file) and
@@ -858,6 +859,24 @@ class ProcessTest(unittest.TestCase):
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertIn("bad.textproto:3", result.stderr)
             self.assertIn("codec", result.stderr)
+
+    def test_a_service_that_does_not_decide_what_a_peer_asks_for_refuses_it(self):
+        fleet = self.fleet(peers=2, rounds=30, mixing="overlap_steps: auto")
+        options = ["--set", "name=it", "--set", "peers=2", "--set", "seed=5"]
+        for end, said in (
+                ([], "start the service with the run's --config, or with "
+                     "--set 'mixing.overlap_steps=auto'"),
+                (["--set", "name=other"], "start it with the run's --config")):
+            fleet.start_service(of=options + end)
+            fleet.start_peer(1)
+            self.assertEqual(fleet.wait(1), [1])
+            self.assertIn(said, fleet.log(1))
+            fleet.kill()
+            shutil.rmtree(os.path.join(fleet.folder, "state"))
+        fleet.start_service(of=options + ["--set", "mixing.overlap_steps=auto"])
+        for k in (1, 2):
+            fleet.start_peer(k)
+        self.assertEqual(fleet.wait(), [0, 0], fleet.report())
 
     def test_a_gpu_that_is_not_there_is_refused_in_a_line(self):
         fleet = self.fleet(game='gan { model: "mlp" width: 8 latent: 4 '

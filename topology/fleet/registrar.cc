@@ -83,8 +83,8 @@ absl::Status Registrar::Check(const Registration& r, bool first) const {
   }
   if (r.run_id != options_.run_id) {
     return absl::FailedPreconditionError(
-        absl::StrFormat("this service runs \"%s\", not \"%s\"; check --run and "
-                        "the service's address",
+        absl::StrFormat("this service runs \"%s\", not \"%s\"; start it with the "
+                        "run's --config, or check its address",
                         options_.run_id, r.run_id));
   }
   if (r.incarnation_id == 0 || r.address.empty() ||
