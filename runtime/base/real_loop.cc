@@ -207,11 +207,9 @@ void ThreadCompute::Run(EventLoop::Callback work, EventLoop::Callback done) {
 }
 
 void ThreadCompute::Work() {
-  // On Linux the priority is a thread's, and 0 the calling one.  A refusal
-  // costs others some time and nothing else.
-  if (nice_ != 0) ::setpriority(PRIO_PROCESS, 0, nice_);
   while (true) {
     Job job;
+    int nice = 0;
     {
       MutexLock lock(&mu_);
       while (!stop_ && jobs_.empty()) wake_.WaitFor(&mu_, kLongestWait);
@@ -219,8 +217,21 @@ void ThreadCompute::Work() {
       if (stop_) return;
       job = std::move(jobs_.front());
       jobs_.erase(jobs_.begin());
+      const int waiting = static_cast<int>(std::min<size_t>(jobs_.size(), 20));
+      nice = std::max(0, nice_ - kNiceOfAWaitingJob * waiting);
     }
-    std::move(job.work)();
+    // A thread without privileges can lower its priority and never raise it, so
+    // each job that has one of its own has a thread of its own.
+    if (nice_ == 0) {
+      std::move(job.work)();
+    } else {
+      std::thread([&job, nice] {
+        // On Linux the priority is a thread's, and 0 the calling one.  A
+        // refusal costs others some time and nothing else.
+        ::setpriority(PRIO_PROCESS, 0, ::getpriority(PRIO_PROCESS, 0) + nice);
+        std::move(job.work)();
+      }).join();
+    }
     job.work = nullptr;  // objects that it owns die before the loop goes on
     loop_->Post(std::move(job.done));
   }

@@ -98,16 +98,20 @@ class RealLoop final : public EventLoop {
   std::thread thread_;
 };
 
-// Runs work on one thread of its own, in the order of Run().
+// Runs work beside the loop, one job after the other in the order of Run().
 class ThreadCompute final : public ComputeEngine {
  public:
-  // `loop` outlives the engine.  `nice` is the thread's: at 19 it computes only
-  // while nothing else would.
+  // `loop` outlives the engine.  `nice`: how much lower than the process's the
+  // priority of a job is behind which no other waits; each one that waits takes
+  // kNiceOfAWaitingJob from it.  So jobs take as little from other threads as
+  // they can, and keep up.
   explicit ThreadCompute(EventLoop* loop, int nice = 0);
   // Waits for the work in progress.  Work that has not begun, and every `done`
   // that has not been handed to the loop, is dropped.
   ~ThreadCompute() override;
   void Run(EventLoop::Callback work, EventLoop::Callback done) override;
+
+  static constexpr int kNiceOfAWaitingJob = 2;
 
  private:
   struct Job {

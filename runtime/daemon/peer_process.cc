@@ -36,11 +36,11 @@ constexpr absl::Duration kCallLimit = absl::Seconds(2);
 // The part of the time to leave that a checkpoint and the last report need.
 constexpr absl::Duration kLastReport = absl::Seconds(2);
 
-// The priorities of the threads beside the steps.  Writing a checkpoint hardly
-// computes.  A score does: where four peers share two processors it gets a
-// seventh of them, so it keeps up and the rounds hardly notice.
+// The priorities of what is done beside the steps.  Writing a checkpoint hardly
+// computes.  A score does: beside a step that fills a processor it gets a
+// seventh of it, and more only if that is too little for all scores.
 constexpr int kDiskNice = 10;
-constexpr int kScoresNice = 2;
+constexpr int kScoresNice = 8;
 
 // Returns an id that differs between any two incarnations; never used in
 // anything that a run must repeat.

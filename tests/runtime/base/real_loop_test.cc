@@ -3,6 +3,8 @@
 
 #include "runtime/base/real_loop.h"
 
+#include <sys/resource.h>
+
 #include <atomic>
 #include <memory>
 #include <semaphore>
@@ -247,6 +249,25 @@ TEST(ThreadComputeTest, WorkRunsOnAnotherThreadAndItsCallbackOnTheLoop) {
   });
   loop.Run();
   EXPECT_THAT(order, ElementsAre(0, 2, 4));
+}
+
+TEST(ThreadComputeTest, JobsThatWaitRaiseThePriorityOfTheOneBeforeThem) {
+  RealLoop loop;
+  ThreadCompute compute(&loop, /*nice=*/3);
+  const int own = getpriority(PRIO_PROCESS, 0);
+  std::binary_semaphore queued(0);
+  std::vector<int> nice;
+  const auto work = [&] {
+    nice.push_back(getpriority(PRIO_PROCESS, 0) - own);
+  };
+  // No other job begins before all are in the queue.
+  compute.Run([&] { queued.acquire(); }, [] {});
+  compute.Run(work, [] {});
+  compute.Run(work, [] {});
+  compute.Run(work, [&] { loop.Stop(); });
+  queued.release();
+  loop.Run();
+  EXPECT_THAT(nice, ElementsAre(0, 1, 3));
 }
 
 TEST(ThreadComputeTest, DestructionWaitsForTheRunningWorkOnly) {
