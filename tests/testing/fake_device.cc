@@ -36,6 +36,7 @@ struct World {
   std::map<std::byte*, size_t> blocks;
   std::multimap<size_t, std::byte*> free;
   std::map<std::byte*, size_t> pinned;
+  size_t pinned_bytes = 0;
   std::map<std::byte*, int> busy;  // copies of pinned memory that are not done
   std::deque<Work> work;
   uint64_t enqueued = 0, done = 0;
@@ -165,6 +166,9 @@ const char* AllocatePinned(size_t bytes, void** memory) {
     if (taken == MAP_FAILED) return "no pinned memory";
     std::memset(taken, 0xa5, Pages(bytes));
     world->pinned[static_cast<std::byte*>(taken)] = Pages(bytes);
+    world->pinned_bytes += Pages(bytes);
+    world->counts.pinned_peak =
+        std::max(world->counts.pinned_peak, world->pinned_bytes);
     *memory = taken;
     return nullptr;
   });
@@ -176,6 +180,7 @@ const char* ReleasePinned(void* memory) {
     const auto it = world->pinned.find(static_cast<std::byte*>(memory));
     if (it == world->pinned.end()) Die("released what is not pinned");
     munmap(memory, it->second);
+    world->pinned_bytes -= it->second;
     world->pinned.erase(it);
     return nullptr;
   });
@@ -320,6 +325,7 @@ FakeDevice::Counts FakeDevice::counts() const {
 void FakeDevice::ResetCounts() {
   const std::lock_guard lock(world->mu);
   world->counts = {};
+  world->counts.pinned_peak = world->pinned_bytes;
 }
 
 void FakeDevice::Launch(std::function<void()> work) {

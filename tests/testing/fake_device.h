@@ -65,6 +65,8 @@ class FakeDevice {
     // Calls that waited until all work was done, copies that were not from
     // pinned memory among them.
     uint64_t waits = 0;
+    // The most bytes of pinned memory that were taken at one time.
+    size_t pinned_peak = 0;
   };
   Counts counts() const;
   void ResetCounts();

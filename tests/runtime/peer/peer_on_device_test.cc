@@ -1,11 +1,14 @@
 // Peers whose vectors lie on a device that refuses the host: the bits of the
 // host, and x never crosses.
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "algorithms/game/synthetic_game.h"
 #include "algorithms/method/registry.h"
@@ -138,6 +141,41 @@ TEST(PeerCopiesTest, XNeverCrossesInARound) {
   uint64_t steps = 0;
   for (int r = 0; r < kPeers; ++r) steps += fleet.peer(r).steps();
   EXPECT_EQ(counts.waits, steps);
+  // All copies together: a payload of each of two edges, each way, and losses.
+  const size_t payload = std::ranges::max(counts.to_host);
+  const auto sum = [](const std::vector<size_t>& bytes) {
+    return std::accumulate(bytes.begin(), bytes.end(), size_t{0});
+  };
+  EXPECT_LE(sum(counts.to_host), (steps + kPeers) * (2 * payload + 1024));
+  EXPECT_LE(sum(counts.to_device), (steps + kPeers) * (2 * payload + 1024));
+}
+
+// Of each edge: those of h exchanges and of the one that is encoded, and a
+// received one that is copied in.  x is staged once, before the first round.
+TEST(PeerCopiesTest, PinnedMemoryIsThreePayloadsOfEachEdgeAndAStagedX) {
+  constexpr size_t kLarge = 1 << 18, kEdges = 2, kStep = 64 << 10;
+  FakeDevice device;
+  SimFleetOptions o = Options(&device, "innov-int4");
+  o.game = [&device](int rank) -> std::unique_ptr<Game> {
+    return std::make_unique<FakeDeviceGame>(
+        &device,
+        SyntheticGame::Create({.parameters = kLarge}, rank, kPeers, 5).value());
+  };
+  for (const int h : {1, 2}) {
+    o.peer.overlap_steps = h;
+    SimFleet fleet(o);
+    device.ResetCounts();
+    fleet.Start();
+    fleet.loop().RunUntil([&] { return fleet.peer(0).round() == 11; },
+                          absl::Hours(1));
+    const FakeDevice::Counts counts = device.counts();
+    const size_t payload = std::ranges::max(counts.to_host);
+    // A peer's losses and norms take blocks, too: less than a payload.
+    const size_t payloads = kEdges * (h + 2) + 1;
+    EXPECT_LE(counts.pinned_peak, kPeers * (sizeof(float) * kLarge + kStep +
+                                            payloads * (payload + kStep)))
+        << "h " << h;
+  }
 }
 
 TEST(PeerCheckpointTest, AFleetResumesOnAnotherDevice) {
