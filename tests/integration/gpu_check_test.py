@@ -5,6 +5,7 @@ Usage: gpu_check_test.py SCRIPT
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,8 @@ json.dump({"device": "stub", "bits": "equal", "kernels": [
 SANITIZED = '''
 import sys
 if "--json" not in sys.argv:
+    for suite in sys.argv[-1].partition("=")[2].split(":"):
+        print("[----------] 2 tests from", suite.split(".")[0])
     sys.exit(0)
 '''
 STEP = '''
@@ -101,11 +104,15 @@ class GpuCheckTest(unittest.TestCase):
             f.write(f'#!{sys.executable}\n{text}')
         os.chmod(path, 0o755)
 
-    def check(self, gpu=True, limit=None, more=()):
-        """Runs the parts; returns the exit code, the JSON and the page."""
+    def module(self):
         spec = importlib.util.spec_from_file_location('gpu_check', os.path.join(os.path.dirname(SCRIPT), 'gpu_check.py'))
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
+        return module
+
+    def check(self, gpu=True, limit=None, more=()):
+        """Runs the parts; returns the exit code, the JSON and the page."""
+        module = self.module()
         os.makedirs(self.out, exist_ok=True)
         argv = ['gpu_check', '--bin', self.bin, '--scripts', self.bin, '--package', self.package, '--out',
                 self.out, *more]
@@ -162,6 +169,17 @@ class GpuCheckTest(unittest.TestCase):
         self.assertTrue(self.row(found, 'compute-sanitizer')['reached'])
         self.assertIn('| oadam over a copy | ≥ 0.8 | 0.50 (1000 GB/s) | missed |', page)
         self.assertNotIn('What failed', page)
+
+    def test_the_sanitizer_sees_every_suite_of_the_kernels(self):
+        tests = os.path.join(os.path.dirname(SCRIPT), '..', 'tests', 'algorithms', 'kernels', 'kernels_test.cc')
+        with open(tests) as f:
+            suites = {'/'.join(names) for names in re.findall(r'INSTANTIATE_TEST_SUITE_P\((\w+), (\w+),', f.read())}
+        self.assertEqual({pattern.split('.')[0] for pattern in self.module().DEVICE_TESTS}, suites)
+        self.program('gpu_kernels', SANITIZED.replace('.split(":")', '.split(":")[:1]') + KERNELS)
+        code, found, _ = self.check(more=['--only', 'sanitizer'])
+        self.assertEqual(code, 1)
+        self.assertEqual(self.row(found, 'compute-sanitizer')['measured'],
+                         'failed: the sanitizer ran no test of Alignments/DeviceOnlyTest')
 
     def test_a_part_that_fails_does_not_stop_the_others(self):
         self.program('gpu_kernels', 'import sys\nprint("17 bits differ")\nsys.exit(1)')
