@@ -170,7 +170,7 @@ class GpuCheckTest(unittest.TestCase):
                 (', both deterministic', '0.40 (40.0 of 100.0 ms)', True),
                 (', neither deterministic', '0.49 (39.0 of 80.0 ms)', True),
                 (' in bf16, both deterministic', '0.40 (10.0 of 25.0 ms; eager in float32 100.0 ms)', None),
-                (' in bf16, neither deterministic', '0.45 (9.0 of 20.0 ms; eager in float32 100.0 ms)', None)):
+                (' in bf16, neither deterministic', '0.45 (9.0 of 20.0 ms; eager in float32 80.0 ms)', None)):
             row = self.row(found, over + what)
             self.assertEqual((row['measured'], row['reached']), (measured, reached), what)
         self.assertEqual(self.row(found, 'sagan: step without a graph over')['measured'], '0.40 (40.0 of 100.0 ms)')
