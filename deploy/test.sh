@@ -23,14 +23,29 @@ deploy/setup.sh --for tests
 deploy/digits.sh
 if [ ! -e data/emoji-32/batches.meta.txt ]; then need_data=1; else need_data=0; fi
 
+# Runs a program of preset cuda, whose exit code 3 says that there is no GPU.
+on_gpu() {
+  local program=$1 code=0
+  shift
+  "build/cuda/bin/$program" "$@" || code=$?
+  case $code in
+    0) ;;
+    3) echo "   no GPU here for $program: its work ran on the CPU only (preset release)";;
+    *) exit $code;;
+  esac
+}
+
 for preset in "${presets[@]}"; do
   began=$SECONDS
   echo "== $preset: build"
   mkdir -p build
   log=build/$preset.log
-  # Of preset cuda only what release has not: the library, and what opens it.
+  # Of preset cuda only what release has not: the library, what opens it, and
+  # gpu_step, whose libraries have graph_memory.cc in place of the source without
+  # CUDA.  The other programs of gpu_check.sh --pack are made of the same sources
+  # as here or in release; their objects would take five more minutes.
   targets=()
-  [ "$preset" != cuda ] || targets=(--target gossamer_cuda gpu_kernels device_test)
+  [ "$preset" != cuda ] || targets=(--target gossamer_cuda gpu_kernels gpu_step device_test)
   if ! { cmake --preset "$preset" && cmake --build --preset "$preset" "${targets[@]}"; } >"$log" 2>&1; then
     tail -n 40 "$log" >&2
     echo "test: the $preset build failed; the whole log is in $log" >&2
@@ -45,12 +60,8 @@ for preset in "${presets[@]}"; do
   echo "== $preset: test"
   if [ "$preset" = cuda ]; then
     build/cuda/bin/device_test --gtest_brief=1
-    code=0; build/cuda/bin/gpu_kernels --gtest_brief=1 || code=$?
-    case $code in
-      0) ;;
-      3) echo "   no GPU here: the kernels ran as fibers only (preset release)";;
-      *) exit $code;;
-    esac
+    on_gpu gpu_kernels --gtest_brief=1
+    on_gpu gpu_step --width 8 --batch 4 --steps 1 --bits
     continue
   fi
   ctest --preset "$preset" -j2 --no-tests=error

@@ -44,7 +44,8 @@ TorchQueue::TorchQueue(DeviceQueue queue, bool cuda, Executor executor)
 TorchQueue::TorchQueue(DeviceQueue queue, Executor executor)
     : TorchQueue(std::move(queue), /*cuda=*/false, std::move(executor)) {}
 
-absl::StatusOr<TorchQueue> TorchQueue::Open(DeviceQueue queue) {
+absl::StatusOr<TorchQueue> TorchQueue::Open(DeviceQueue queue,
+                                            bool deterministic) {
   if (queue.on_host()) return Host();
   try {
     at::Context& context = at::globalContext();
@@ -55,8 +56,8 @@ absl::StatusOr<TorchQueue> TorchQueue::Open(DeviceQueue queue) {
     // A run repeats to the bit: sums of threads in no order are out. Operations
     // that have them and no other way are none of ours (gpu_check looks), so
     // torch's warnings of those are about nothing.
-    context.setDeterministicCuDNN(true);
-    context.setDeterministicAlgorithms(true, /*warn_only=*/true);
+    context.setDeterministicCuDNN(deterministic);
+    context.setDeterministicAlgorithms(deterministic, /*warn_only=*/true);
     context.setDeterministicFillUninitializedMemory(false);
   } catch (const std::exception& e) {
     const std::string what = e.what();
@@ -111,8 +112,8 @@ absl::Status TorchQueue::Enqueue(const Work& work) const {
 
 absl::StatusOr<CapturedWork> TorchQueue::Capture(const Work& work) const {
   if (cuda_) {
-    // Memory of the steps before is of the queue's stream, where no graph can use
-    // it, and torch may give none back while a stream is captured.
+    // Memory of the steps before is of the queue's stream, where no graph can
+    // use it, and torch may give none back while a stream is captured.
     GOSSAMER_RETURN_IF_ERROR(GuardTorch([] {
       GraphMemory::GiveBackUnused();
       return absl::OkStatus();

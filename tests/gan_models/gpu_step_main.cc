@@ -3,15 +3,26 @@
 //
 //   gpu_step --model NAME [--width N] [--resolution N] [--latent N]
 //            [--classes N] [--loss NAME] [--batch N] [--precision NAME]
-//            [--device cpu|cuda|cuda:N] [--graphs on|off] [--steps N]
-//            [--compare] [--json FILE]
+//            [--device cpu|cuda|cuda:N] [--graphs on|off]
+//            [--deterministic on|off] [--steps N] [--bits] [--compare]
+//            [--json FILE]
 //
-// Examples are noise, so that it needs no data.  --compare takes fourteen steps
-// on the CPU as well and gives the distance of both players' gradients; the
-// distance that the last bit of every parameter makes on the CPU alone, below
-// which none means anything; and a checksum of the last gradients.  Exit code
-// 0: done; 1: a step failed; 2: the arguments are wrong; 3: there is no such
-// device.
+// Examples are noise, so that it needs no data.  --deterministic off lets torch
+// take kernels whose sums have no order, as a user of PyTorch does.  --bits
+// takes fourteen steps first and gives a checksum of all their gradients, which
+// is the same with graphs and without, and in every process.  --compare takes
+// them on the CPU as well and gives the distance of both players' gradients,
+// and the distance that the last bit of every parameter makes on the CPU alone,
+// below which none means anything.
+//
+// The JSON has milliseconds: of the gradients of a step, of a step with OAdam,
+// and of what an edge with innov-int4 does in a round, one after the other.
+// edge_emit is the encoding and the copy of the payload into pinned memory of
+// the host, edge_complete the copies of both payloads to the device and the
+// correction.  Sending and checking are no part of them.
+//
+// Exit code 0: done; 1: a step failed; 2: the arguments are wrong; 3: there is
+// no such device.
 
 #include <algorithm>
 #include <chrono>
@@ -30,6 +41,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/crc32c.h"
+#include "algorithms/base/ids.h"
+#include "algorithms/compress/codec.h"
+#include "algorithms/edge/edge_codec_state.h"
 #include "algorithms/game/game.h"
 #include "algorithms/optim/local_step.h"
 #include "gan_models/gan_game.h"
@@ -79,9 +93,10 @@ struct Arguments {
                                              {"precision", "float32"},
                                              {"device", "cuda"},
                                              {"graphs", "on"},
+                                             {"deterministic", "on"},
                                              {"steps", "30"},
                                              {"json", ""}};
-  bool compare = false;
+  bool bits = false, compare = false;
 
   const std::string& operator[](const std::string& key) const {
     return text.at(key);
@@ -95,6 +110,15 @@ struct Arguments {
     }
     return value;
   }
+  bool On(const std::string& key) const {
+    const std::string& value = text.at(key);
+    if (value != "on" && value != "off") {
+      std::fprintf(stderr, "gpu_step: --%s %s is neither on nor off\n",
+                   key.c_str(), value.c_str());
+      std::exit(kUsage);
+    }
+    return value == "on";
+  }
 };
 
 Arguments Parse(int argc, char** argv) {
@@ -102,7 +126,9 @@ Arguments Parse(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     std::string name = argv[i];
     name = name.starts_with("--") ? name.substr(2) : "";
-    if (name == "compare") {
+    if (name == "bits") {
+      arguments.bits = true;
+    } else if (name == "compare") {
       arguments.compare = true;
     } else if (arguments.text.contains(name) && i + 1 < argc) {
       arguments.text[name] = argv[++i];
@@ -152,7 +178,7 @@ std::unique_ptr<GanGame> Make(const Arguments& a, const DeviceQueue& queue) {
       .step = {.loss = loss,
                .batch = a.Number("batch"),
                .precision = OrExit(ParsePrecision(a["precision"]), kUsage)},
-      .graphs = {.graphs = a["graphs"] == "on",
+      .graphs = {.graphs = a.On("graphs"),
                  // Eager steps must not pass for those of a graph.
                  .on_failure = [](const std::string& why) {
                    std::fprintf(stderr, "gpu_step: no graph: %s\n",
@@ -163,7 +189,20 @@ std::unique_ptr<GanGame> Make(const Arguments& a, const DeviceQueue& queue) {
       std::move(generator), std::move(discriminator),
       std::make_shared<Noise>(ExampleShape(network), network.classes), options,
       network.latent, /*seed=*/1, /*evaluator=*/nullptr,
-      OrExit(TorchQueue::Open(queue), kNoDevice));
+      OrExit(TorchQueue::Open(queue, a.On("deterministic")), kNoDevice));
+}
+
+void WaitFor(const DeviceQueue& queue) {
+  if (const absl::Status waited = queue.Wait(); !waited.ok()) {
+    OrExit<int>(waited, kFailed);
+  }
+}
+
+// Takes the step of this number; the batch of the next one is drawn meanwhile.
+void TakeStep(Game& game, int step, Players players = Players::kBoth) {
+  const RngKey key(7);
+  game.PrefetchBatch(key.Fold(step + 1));
+  OrExit(game.Gradient(players, key.Fold(step)), kFailed);
 }
 
 // Seconds of each of some steps, the first ones left out: they warm up and are
@@ -183,6 +222,11 @@ std::vector<double> Times(int steps, Step step) {
   return seconds;
 }
 
+double MedianOf(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
 // Of b, or without a unit if b is zero.
 double Distance(std::span<const float> a, std::span<const float> b) {
   double difference = 0, norm = 0;
@@ -198,9 +242,10 @@ double Distance(std::span<const float> a, std::span<const float> b) {
 void MoveAway(GanGame& game) {
   constexpr double kAway = 0.1;
   const DeviceQueue& queue = game.queue();
+  const RngKey key = RngKey(7).Fold("away");
   std::vector<float> x = queue.ToHost(game.device_parameters());
   for (size_t i = 0; i < x.size(); ++i) {
-    x[i] += static_cast<float>(kAway * RngKey(7).Fold("away").Gaussian(i));
+    x[i] += static_cast<float>(kAway * key.Gaussian(i));
   }
   queue.Upload(x, game.device_parameters());
 }
@@ -208,10 +253,83 @@ void MoveAway(GanGame& game) {
 // Every value to one of its two neighbours.
 void Nudge(std::span<float> x) {
   const float infinity = std::numeric_limits<float>::infinity();
+  const RngKey key = RngKey(7).Fold("nudge");
   for (size_t i = 0; i < x.size(); ++i) {
-    const bool up = RngKey(7).Fold("nudge").Uniform(i) < 0.5;
+    const bool up = key.Uniform(i) < 0.5;
     x[i] = std::nextafter(x[i], up ? infinity : -infinity);
   }
+}
+
+// Steps of both kinds, the last ones of graphs; the fields of the JSON that say
+// what their gradients were.  The parameters are others afterwards.
+std::string Compared(const Arguments& a, GanGame& game) {
+  constexpr int kSteps = 14;
+  std::unique_ptr<GanGame> host, nudged;
+  std::vector<GanGame*> all = {&game};
+  if (a.compare) {
+    host = Make(a, DeviceQueue::Host());
+    nudged = Make(a, DeviceQueue::Host());
+    all.push_back(host.get());
+    all.push_back(nudged.get());
+  }
+  for (GanGame* of : all) MoveAway(*of);
+  if (a.compare) Nudge(nudged->parameters());
+  uint32_t bits = 0;
+  std::vector<float> there;
+  // An activation at its kink that rounds to the other side moves the gradient
+  // of one step, so the distances are medians.
+  std::map<Player, std::vector<double>> to_cpu, of_rounding;
+  for (int i = 0; i < kSteps; ++i) {
+    const Players players =
+        i % 2 == 1 ? Players::kDiscriminator : Players::kBoth;
+    for (GanGame* of : all) TakeStep(*of, i, players);
+    there = game.queue().ToHost(game.device_gradients(), std::move(there));
+    bits = ExtendCrc32c(bits, std::as_bytes(std::span(there)));
+    if (!a.compare || players != Players::kBoth) continue;
+    for (const Player p : {Player::kGenerator, Player::kDiscriminator}) {
+      const auto [offset, size] = game.layout().extent(p);
+      const auto here = host->gradients().subspan(offset, size);
+      to_cpu[p].push_back(
+          Distance(std::span(there).subspan(offset, size), here));
+      of_rounding[p].push_back(
+          Distance(nudged->gradients().subspan(offset, size), here));
+    }
+  }
+  std::string json = absl::StrCat(", \"gradient_bits\": ", bits);
+  if (!a.compare) return json;
+  const auto medians = [](std::map<Player, std::vector<double>>& of) {
+    return absl::StrCat("[", MedianOf(of[Player::kGenerator]), ", ",
+                        MedianOf(of[Player::kDiscriminator]), "]");
+  };
+  absl::StrAppend(&json, ", \"distance_to_cpu\": ", medians(to_cpu),
+                  ", \"distance_of_rounding\": ", medians(of_rounding));
+  return json;
+}
+
+// The fields of the JSON that say what one edge of a round costs.  The other
+// end's payload is this end's own, so x stays as it is.
+std::string EdgeTimes(int steps, GanGame& game) {
+  const DeviceQueue& queue = game.queue();
+  const std::shared_ptr<const Codec> codec =
+      OrExit(Codec::Create("innov-int4", game.layout(), queue), kFailed);
+  EdgeCodecState edge(codec, game.device_parameters(),
+                      std::make_shared<SnapshotCache>(), /*edge_hash=*/0);
+  edge.set_coefficient(codec->gamma() / 3);
+  const auto id_of = [](int i) {
+    return MakeExchangeId(static_cast<uint64_t>(i) + 1);
+  };
+  EdgeMessage message;
+  const std::vector<double> emit = Times(steps, [&](int i) {
+    message = edge.OnEmit(id_of(i));
+    WaitFor(queue);
+  });
+  const std::vector<double> complete = Times(steps, [&](int i) {
+    edge.OnComplete(id_of(i), &message, &message);
+    WaitFor(queue);
+  });
+  return absl::StrCat(", \"edge_emit\": ", 1e3 * MedianOf(emit),
+                      ", \"edge_complete\": ", 1e3 * MedianOf(complete),
+                      ", \"payload_bytes\": ", message.bytes.size());
 }
 
 int Main(int argc, char** argv) {
@@ -220,78 +338,32 @@ int Main(int argc, char** argv) {
   const DeviceQueue queue = QueueOf(a["device"]);
   const auto game = Make(a, queue);
   const ParameterLayout& layout = game->layout();
-  const RngKey key(7);
   std::string json = absl::StrCat(
       "{\"model\": \"", a["model"], "\", \"precision\": \"", a["precision"],
-      "\", \"graphs\": ", a["graphs"] == "on" ? "true" : "false",
+      "\", \"graphs\": ", a.On("graphs") ? "true" : "false",
+      ", \"deterministic\": ", a.On("deterministic") ? "true" : "false",
       ", \"batch\": ", a.Number("batch"), ", \"parameters\": [",
       layout.extent(Player::kGenerator).size, ", ",
       layout.extent(Player::kDiscriminator).size, "]");
-  const auto gradient = [&](Game& of, int step,
-                            Players players = Players::kBoth) {
-    of.PrefetchBatch(key.Fold(step + 1));
-    return OrExit(of.Gradient(players, key.Fold(step)), kFailed);
-  };
-  if (a.compare) {
-    const auto host = Make(a, DeviceQueue::Host());
-    const auto nudged = Make(a, DeviceQueue::Host());
-    for (GanGame* of : {game.get(), host.get(), nudged.get()}) MoveAway(*of);
-    Nudge(nudged->parameters());
-    // Steps of both kinds, the last ones of graphs.  An activation at its kink
-    // that rounds to the other side moves the gradient of one step, so the
-    // distances are medians.
-    std::vector<float> there;
-    std::map<Player, std::vector<double>> to_cpu, of_rounding;
-    for (int i = 0; i < 14; ++i) {
-      const Players players =
-          i % 2 == 1 ? Players::kDiscriminator : Players::kBoth;
-      for (GanGame* of : {game.get(), host.get(), nudged.get()}) {
-        gradient(*of, i, players);
-      }
-      if (players != Players::kBoth) continue;
-      there = queue.ToHost(game->device_gradients());
-      for (const Player p : {Player::kGenerator, Player::kDiscriminator}) {
-        const auto [offset, size] = layout.extent(p);
-        const auto here = host->gradients().subspan(offset, size);
-        to_cpu[p].push_back(
-            Distance(std::span(there).subspan(offset, size), here));
-        of_rounding[p].push_back(
-            Distance(nudged->gradients().subspan(offset, size), here));
-      }
-    }
-    const auto medians = [](std::map<Player, std::vector<double>>& of) {
-      const auto median = [&](Player p) {
-        std::ranges::sort(of[p]);
-        return of[p][of[p].size() / 2];
-      };
-      return absl::StrCat("[", median(Player::kGenerator), ", ",
-                          median(Player::kDiscriminator), "]");
-    };
-    absl::StrAppend(&json, ", \"distance_to_cpu\": ", medians(to_cpu),
-                    ", \"distance_of_rounding\": ", medians(of_rounding));
-    const auto* const bytes = reinterpret_cast<const std::byte*>(there.data());
-    absl::StrAppend(&json, ", \"gradient_bits\": ",
-                    Crc32c({bytes, sizeof(float) * there.size()}));
-  }
+  if (a.bits || a.compare) json += Compared(a, *game);
   const std::vector<double> seconds =
-      Times(steps, [&](int i) { gradient(*game, i); });
+      Times(steps, [&](int i) { TakeStep(*game, i); });
   // With the optimizer, which is what a peer does besides its exchanges.
   LocalStepSpec spec;
   spec.generator = {.name = "oadam", .learning_rate = 1e-5};
   spec.discriminator = spec.generator;
   const auto local = OrExit(LocalStep::Create(spec, game.get()), kFailed);
+  const RngKey key(7);
   const std::vector<double> updated = Times(steps, [&](int i) {
     local->PrefetchBatch(key.Fold(i + 1));
     OrExit(local->Run(i, 1, key.Fold(i)), kFailed);
     // The optimizer's work is part of the step, and only enqueued so far.
-    if (const absl::Status waited = queue.Wait(); !waited.ok()) {
-      OrExit<int>(waited, kFailed);
-    }
+    WaitFor(queue);
   });
-  const auto n = seconds.size();
-  absl::StrAppend(&json, ", \"milliseconds\": ", 1e3 * seconds[n / 2],
+  absl::StrAppend(&json, ", \"milliseconds\": ", 1e3 * MedianOf(seconds),
                   ", \"fastest\": ", 1e3 * seconds[0],
-                  ", \"with_optimizer\": ", 1e3 * updated[n / 2],
+                  ", \"with_optimizer\": ", 1e3 * MedianOf(updated),
+                  EdgeTimes(steps, *game),
                   ", \"drawn_ahead\": ", game->prefetched(), "}\n");
   std::printf("%s", json.c_str());
   if (a["json"].empty()) return 0;

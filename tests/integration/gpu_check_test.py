@@ -5,6 +5,7 @@ Usage: gpu_check_test.py SCRIPT
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -25,21 +26,33 @@ json.dump({"device": "stub", "bits": "equal", "kernels": [
 SANITIZED = '''
 import sys
 if "--json" not in sys.argv:
+    for suite in sys.argv[-1].partition("=")[2].split(":"):
+        print("[----------] 2 tests from", suite.split(".")[0])
     sys.exit(0)
 '''
+# Without deterministic kernels both are faster, PyTorch by more.
 STEP = '''
 import json, sys
 a = sys.argv
-step = {"model": a[a.index("--model") + 1], "parameters": [1, 2], "milliseconds": 40.0, "with_optimizer": 41.0}
+ms = 40.0 if "bf16" not in a else 10.0
+if "--deterministic" in a and a[a.index("--deterministic") + 1] == "off":
+    ms -= 1
+step = {"model": a[a.index("--model") + 1], "parameters": [1, 2], "milliseconds": ms, "with_optimizer": ms + 0.5,
+        "edge_emit": 0.1, "edge_complete": 0.15}
 if "--compare" in a:
     step["distance_to_cpu"] = [1e-6, 2e-4]
     step["distance_of_rounding"] = [1e-7, 1.5e-4]
+if "--compare" in a or "--bits" in a:
     step["gradient_bits"] = 7
 json.dump(step, open(a[a.index("--json") + 1], "w"))
 '''
 EAGER = '''
 import json, sys
-json.dump({"parameters": [1, 2], "milliseconds": 100.0}, open(sys.argv[sys.argv.index("--json") + 1], "w"))
+a = sys.argv
+ms = 100.0 if "bf16" not in a else 25.0
+if a[a.index("--deterministic") + 1] == "off":
+    ms *= 0.8
+json.dump({"parameters": [1, 2], "milliseconds": ms}, open(a[a.index("--json") + 1], "w"))
 '''
 # Of both transports the parameters of an algorithm are the same.
 PEER = '''
@@ -101,11 +114,15 @@ class GpuCheckTest(unittest.TestCase):
             f.write(f'#!{sys.executable}\n{text}')
         os.chmod(path, 0o755)
 
-    def check(self, gpu=True, limit=None, more=()):
-        """Runs the parts; returns the exit code, the JSON and the page."""
+    def module(self):
         spec = importlib.util.spec_from_file_location('gpu_check', os.path.join(os.path.dirname(SCRIPT), 'gpu_check.py'))
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
+        return module
+
+    def check(self, gpu=True, limit=None, more=()):
+        """Runs the parts; returns the exit code, the JSON and the page."""
+        module = self.module()
         os.makedirs(self.out, exist_ok=True)
         argv = ['gpu_check', '--bin', self.bin, '--scripts', self.bin, '--package', self.package, '--out',
                 self.out, *more]
@@ -148,11 +165,23 @@ class GpuCheckTest(unittest.TestCase):
         self.assertTrue(self.row(found, 'encode int4')['reached'])
         self.assertFalse(self.row(found, 'oadam')['reached'])
         self.assertIsNone(self.row(found, 'copy')['reached'])
-        resnet = self.row(found, 'wgan-gp-resnet: step with a graph over')
-        self.assertEqual(resnet['measured'], '0.40 (40.0 of 100.0 ms)')
-        self.assertTrue(resnet['reached'])
-        self.assertEqual(self.row(found, 'wgan-gp-resnet: optimizer')['measured'], '2.4 %')
-        self.assertTrue(self.row(found, "sagan: gradients against")['reached'])
+        over = 'wgan-gp-resnet: step with a graph over eager PyTorch'
+        for what, measured, reached in (
+                (', both deterministic', '0.40 (40.0 of 100.0 ms)', True),
+                (', neither deterministic', '0.49 (39.0 of 80.0 ms)', True),
+                (' in bf16, both deterministic', '0.40 (10.0 of 25.0 ms; eager in float32 100.0 ms)', None),
+                (' in bf16, neither deterministic', '0.45 (9.0 of 20.0 ms; eager in float32 80.0 ms)', None)):
+            row = self.row(found, over + what)
+            self.assertEqual((row['measured'], row['reached']), (measured, reached), what)
+        self.assertEqual(self.row(found, 'sagan: step without a graph over')['measured'], '0.40 (40.0 of 100.0 ms)')
+        self.assertTrue(self.row(found, 'wgan-gp-resnet: gradients of a step with a graph and without')['reached'])
+        rest = self.row(found, 'wgan-gp-resnet: OAdam and the edges of two neighbours')
+        self.assertEqual(rest['measured'], '2.4 % (OAdam 0.50 ms, edges 0.50 ms, gradient 40.0 ms)')
+        self.assertTrue(rest['reached'])
+        gradients = self.row(found, 'sagan: gradients against')
+        self.assertEqual(gradients['to_reach'], '≤ 1e-4 or 2 × rounding alone')
+        self.assertIn('discriminator 2.0e-04 of at most 3.0e-04 (rounding alone: 1.5e-04)', gradients['measured'])
+        self.assertTrue(gradients['reached'])
         self.assertTrue(self.row(found, 'sagan: gradients of the same steps')['reached'])
         self.assertTrue(self.row(found, 'four peers on one GPU, dp-oadam, transport grpc')['reached'])
         nccl = self.row(found, 'four peers on one GPU, dp-oadam, transport nccl')
@@ -162,6 +191,41 @@ class GpuCheckTest(unittest.TestCase):
         self.assertTrue(self.row(found, 'compute-sanitizer')['reached'])
         self.assertIn('| oadam over a copy | ≥ 0.8 | 0.50 (1000 GB/s) | missed |', page)
         self.assertNotIn('What failed', page)
+
+    def test_other_bits_without_a_graph_are_a_failure(self):
+        self.program('gpu_step', STEP.replace('= 7', '= 8 if "off" in a and "--bits" in a else 7'))
+        code, found, _ = self.check(more=['--only', 'steps'])
+        self.assertEqual(code, 1)
+        for model in ('wgan-gp-resnet', 'sagan'):
+            row = self.row(found, f'{model}: gradients of a step with a graph and without')
+            self.assertEqual((row['measured'], row['reached']), ('other bits', False))
+            self.assertTrue(self.row(found, f'{model}: gradients of the same steps')['reached'])
+
+    def test_gradients_beyond_their_rule_are_a_failure(self):
+        self.program('gpu_step', STEP.replace('2e-4', '3.1e-4'))
+        code, found, _ = self.check(more=['--only', 'steps'])
+        self.assertEqual(code, 1)
+        row = self.row(found, 'sagan: gradients against')
+        self.assertIn('discriminator 3.1e-04 of at most 3.0e-04', row['measured'])
+        self.assertIs(row['reached'], False)
+
+    def test_a_speed_may_be_missed(self):
+        self.program('eager_step.py', EAGER.replace('100.0', '50.0'))
+        code, found, _ = self.check(more=['--only', 'steps'])
+        self.assertEqual(code, 0)
+        row = self.row(found, 'wgan-gp-resnet: step with a graph over eager PyTorch, both')
+        self.assertEqual((row['measured'], row['reached']), ('0.80 (40.0 of 50.0 ms)', False))
+
+    def test_the_sanitizer_sees_every_suite_of_the_kernels(self):
+        tests = os.path.join(os.path.dirname(SCRIPT), '..', 'tests', 'algorithms', 'kernels', 'kernels_test.cc')
+        with open(tests) as f:
+            suites = {'/'.join(names) for names in re.findall(r'INSTANTIATE_TEST_SUITE_P\((\w+), (\w+),', f.read())}
+        self.assertEqual({pattern.split('.')[0] for pattern in self.module().DEVICE_TESTS}, suites)
+        self.program('gpu_kernels', SANITIZED.replace('.split(":")', '.split(":")[:1]') + KERNELS)
+        code, found, _ = self.check(more=['--only', 'sanitizer'])
+        self.assertEqual(code, 1)
+        self.assertEqual(self.row(found, 'compute-sanitizer')['measured'],
+                         'failed: the sanitizer ran no test of Alignments/DeviceOnlyTest')
 
     def test_a_part_that_fails_does_not_stop_the_others(self):
         self.program('gpu_kernels', 'import sys\nprint("17 bits differ")\nsys.exit(1)')
@@ -202,12 +266,14 @@ class GpuCheckTest(unittest.TestCase):
                       self.row(found, 'four peers on one GPU, dp-oadam, transport grpc')['measured'])
 
     def test_one_command_that_fails_leaves_the_rest_of_its_part(self):
-        self.program('gpu_step', 'import sys\nif "off" in sys.argv: sys.exit("out of memory in libtorch")\n' + STEP)
+        self.program('gpu_step', 'import sys\n'
+                                 'if "--graphs off" in " ".join(sys.argv): sys.exit("out of memory in libtorch")\n' + STEP)
         code, found, page = self.check()
         self.assertEqual(code, 1)
         self.assertEqual(found['parts']['steps']['state'], 'failed in part')
-        self.assertTrue(self.row(found, 'sagan: step with a graph over')['reached'])
-        self.assertIn('out of memory', self.row(found, 'sagan: step without')['measured'])
+        self.assertTrue(self.row(found, 'sagan: step with a graph over eager PyTorch, both')['reached'])
+        for what in ('step without a graph', 'gradients of a step with a graph and without'):
+            self.assertIn('out of memory', self.row(found, f'sagan: {what}')['measured'])
 
     def test_a_command_that_hangs_is_ended(self):
         self.program('gpu_kernels', 'import time\ntime.sleep(100)')
@@ -220,7 +286,7 @@ class GpuCheckTest(unittest.TestCase):
         self.program('eager_step.py', EAGER.replace('[1, 2]', '[1, 3]'))
         _, found, _ = self.check(more=['--only', 'steps'])
         self.assertIn('its networks have [1, 3] parameters, not [1, 2]',
-                      self.row(found, 'sagan: step with a graph over')['measured'])
+                      self.row(found, 'sagan: step with a graph over eager PyTorch, both')['measured'])
 
     def test_a_pack_holds_programs_scripts_and_libraries(self):
         for name in ('gpu_kernels', 'gpu_step', 'gossamer', 'gossamer-peer', 'gossamer-peer-networks', 'gossamer-topology', 'libgossamer_cuda.so'):
