@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """Makes the TorchScript of Inception that gossamer evaluate --inception takes.
 
-  python3 -m venv venv && venv/bin/pip install torch torchvision
+  python3 -m venv venv && venv/bin/pip install torch
   venv/bin/python deploy/inception.py --weights pt_inception-2015-12-05-6726825d.pth --out inception.pt
   gossamer evaluate --run runs/cifar10 --inception inception.pt --samples 50000
 
 The weights are one of these, told apart by what is in the file:
   pt_inception-2015-12-05-6726825d.pth  of the published FID, as pytorch-fid has
-                                        them (github.com/mseitz/pytorch-fid, releases)
+                                        them (github.com/mseitzer/pytorch-fid, releases)
   inception-2015-12-05.pt               the same network as TorchScript, as StyleGAN has it
-  inception_v3_google-0cc3c7bd.pth      torchvision's, trained anew: scores on them
-                                        compare with each other only
+  inception_v3_google-0cc3c7bd.pth      torchvision's, which are others: scores on
+                                        them compare with each other only
 
 The result is a function of images [N, 3, 299, 299], floats in [0, 255], to
 (features [N, 2048], logits [N, classes]). gossamer resizes the images.
@@ -34,19 +34,37 @@ def stop(why):
 try:
     import torch
     import torch.nn.functional as F
-    import torchvision
-    from torchvision.models import inception
 except ImportError as error:
-    # --help needs none of them.
+    # --help does not need it.
     if any(word in ("-h", "--help") for word in sys.argv[1:]):
         print(__doc__.strip())
         sys.exit(0)
-    stop(f"{error}; pip install torch torchvision")
+    stop(f"{error}; pip install torch")
 
 
-# The blocks in which the graph of 2015 differs from torchvision's: averages
-# leave the padding out, and the last block takes a maximum.
+class Layer(torch.nn.Module):
+    """Convolution, batch normalization, ReLU; padded unless it strides."""
+
+    def __init__(self, inputs, outputs, size, stride=1, padding=None):
+        super().__init__()
+        sizes = (size, size) if isinstance(size, int) else size
+        if padding is None:
+            padding = tuple(s // 2 if stride == 1 else 0 for s in sizes)
+        self.conv = torch.nn.Conv2d(inputs, outputs, sizes, stride, padding,
+                                    bias=False)
+        self.bn = torch.nn.BatchNorm2d(outputs, eps=0.001)
+
+    def forward(self, x):
+        return F.relu(self.bn(self.conv(x)))
+
+
 def average(x):
+    return F.avg_pool2d(x, 3, stride=1, padding=1)
+
+
+# In the graph of 2015 averages leave the padding out, and the last block takes
+# a maximum.
+def average_without_padding(x):
     return F.avg_pool2d(x, 3, stride=1, padding=1, count_include_pad=False)
 
 
@@ -54,76 +72,161 @@ def maximum(x):
     return F.max_pool2d(x, 3, stride=1, padding=1)
 
 
-class BlockA(inception.InceptionA):
-    def forward(self, x):
-        b5 = self.branch5x5_2(self.branch5x5_1(x))
-        b3 = self.branch3x3dbl_3(self.branch3x3dbl_2(self.branch3x3dbl_1(x)))
-        return torch.cat([self.branch1x1(x), b5, b3,
-                          self.branch_pool(average(x))], 1)
+class Block(torch.nn.Module):
+    """Layers by name, and the pooling of the block's last branch."""
 
-
-class BlockC(inception.InceptionC):
-    def forward(self, x):
-        b7 = self.branch7x7_3(self.branch7x7_2(self.branch7x7_1(x)))
-        d = self.branch7x7dbl_3(self.branch7x7dbl_2(self.branch7x7dbl_1(x)))
-        d = self.branch7x7dbl_5(self.branch7x7dbl_4(d))
-        return torch.cat([self.branch1x1(x), b7, d,
-                          self.branch_pool(average(x))], 1)
-
-
-class BlockE(inception.InceptionE):
-    def __init__(self, channels, pool):
-        super().__init__(channels)
+    def __init__(self, pool, layers):
+        super().__init__()
         self.pool = pool
+        for name, shape in layers.items():
+            self.add_module(name, Layer(*shape))
+
+    def after(self, x, *names):
+        for name in names:
+            x = getattr(self, name)(x)
+        return x
+
+
+# The blocks have the names of torchvision, which the files of weights have.
+class BlockA(Block):
+    def __init__(self, inputs, pooled, pool):
+        super().__init__(pool, {
+            "branch1x1": (inputs, 64, 1),
+            "branch5x5_1": (inputs, 48, 1),
+            "branch5x5_2": (48, 64, 5),
+            "branch3x3dbl_1": (inputs, 64, 1),
+            "branch3x3dbl_2": (64, 96, 3),
+            "branch3x3dbl_3": (96, 96, 3),
+            "branch_pool": (inputs, pooled, 1)})
+
+    def forward(self, x):
+        return torch.cat([
+            self.branch1x1(x),
+            self.after(x, "branch5x5_1", "branch5x5_2"),
+            self.after(x, "branch3x3dbl_1", "branch3x3dbl_2", "branch3x3dbl_3"),
+            self.branch_pool(self.pool(x))], 1)
+
+
+class BlockB(Block):
+    def __init__(self, inputs):
+        super().__init__(None, {
+            "branch3x3": (inputs, 384, 3, 2),
+            "branch3x3dbl_1": (inputs, 64, 1),
+            "branch3x3dbl_2": (64, 96, 3),
+            "branch3x3dbl_3": (96, 96, 3, 2)})
+
+    def forward(self, x):
+        return torch.cat([
+            self.branch3x3(x),
+            self.after(x, "branch3x3dbl_1", "branch3x3dbl_2", "branch3x3dbl_3"),
+            F.max_pool2d(x, 3, stride=2)], 1)
+
+
+class BlockC(Block):
+    def __init__(self, inputs, inner, pool):
+        row, column = (1, 7), (7, 1)
+        super().__init__(pool, {
+            "branch1x1": (inputs, 192, 1),
+            "branch7x7_1": (inputs, inner, 1),
+            "branch7x7_2": (inner, inner, row),
+            "branch7x7_3": (inner, 192, column),
+            "branch7x7dbl_1": (inputs, inner, 1),
+            "branch7x7dbl_2": (inner, inner, column),
+            "branch7x7dbl_3": (inner, inner, row),
+            "branch7x7dbl_4": (inner, inner, column),
+            "branch7x7dbl_5": (inner, 192, row),
+            "branch_pool": (inputs, 192, 1)})
+
+    def forward(self, x):
+        return torch.cat([
+            self.branch1x1(x),
+            self.after(x, "branch7x7_1", "branch7x7_2", "branch7x7_3"),
+            self.after(x, "branch7x7dbl_1", "branch7x7dbl_2", "branch7x7dbl_3",
+                       "branch7x7dbl_4", "branch7x7dbl_5"),
+            self.branch_pool(self.pool(x))], 1)
+
+
+class BlockD(Block):
+    def __init__(self, inputs):
+        super().__init__(None, {
+            "branch3x3_1": (inputs, 192, 1),
+            "branch3x3_2": (192, 320, 3, 2),
+            "branch7x7x3_1": (inputs, 192, 1),
+            "branch7x7x3_2": (192, 192, (1, 7)),
+            "branch7x7x3_3": (192, 192, (7, 1)),
+            "branch7x7x3_4": (192, 192, 3, 2)})
+
+    def forward(self, x):
+        return torch.cat([
+            self.after(x, "branch3x3_1", "branch3x3_2"),
+            self.after(x, "branch7x7x3_1", "branch7x7x3_2", "branch7x7x3_3",
+                       "branch7x7x3_4"),
+            F.max_pool2d(x, 3, stride=2)], 1)
+
+
+class BlockE(Block):
+    def __init__(self, inputs, pool):
+        row, column = (1, 3), (3, 1)
+        super().__init__(pool, {
+            "branch1x1": (inputs, 320, 1),
+            "branch3x3_1": (inputs, 384, 1),
+            "branch3x3_2a": (384, 384, row),
+            "branch3x3_2b": (384, 384, column),
+            "branch3x3dbl_1": (inputs, 448, 1),
+            "branch3x3dbl_2": (448, 384, 3),
+            "branch3x3dbl_3a": (384, 384, row),
+            "branch3x3dbl_3b": (384, 384, column),
+            "branch_pool": (inputs, 192, 1)})
 
     def forward(self, x):
         b = self.branch3x3_1(x)
-        d = self.branch3x3dbl_2(self.branch3x3dbl_1(x))
-        return torch.cat([self.branch1x1(x),
-                          self.branch3x3_2a(b), self.branch3x3_2b(b),
-                          self.branch3x3dbl_3a(d), self.branch3x3dbl_3b(d),
-                          self.branch_pool(self.pool(x))], 1)
+        d = self.after(x, "branch3x3dbl_1", "branch3x3dbl_2")
+        return torch.cat([
+            self.branch1x1(x),
+            self.branch3x3_2a(b), self.branch3x3_2b(b),
+            self.branch3x3dbl_3a(d), self.branch3x3dbl_3b(d),
+            self.branch_pool(self.pool(x))], 1)
 
 
-def fid_network():
-    net = torchvision.models.inception_v3(
-        weights=None, num_classes=CLASSES_OF_FID, aux_logits=False,
-        init_weights=False)
-    net.Mixed_5b = BlockA(192, pool_features=32)
-    net.Mixed_5c = BlockA(256, pool_features=64)
-    net.Mixed_5d = BlockA(288, pool_features=64)
-    net.Mixed_6b = BlockC(768, channels_7x7=128)
-    net.Mixed_6c = BlockC(768, channels_7x7=160)
-    net.Mixed_6d = BlockC(768, channels_7x7=160)
-    net.Mixed_6e = BlockC(768, channels_7x7=192)
-    net.Mixed_7b = BlockE(1280, average)
-    net.Mixed_7c = BlockE(2048, maximum)
-    return net
+class Inception(torch.nn.Module):
+    """Features and logits, of the graph of 2015 if it has that one's classes."""
 
-
-class Features(torch.nn.Module):
-    """Features and logits of a network with torchvision's names."""
-
-    def __init__(self, net, mean, deviation):
+    def __init__(self, classes):
         super().__init__()
-        self.net = net
-        self.register_buffer("mean", torch.tensor(mean).view(1, -1, 1, 1))
-        self.register_buffer("deviation",
-                             torch.tensor(deviation).view(1, -1, 1, 1))
+        of_fid = classes == CLASSES_OF_FID
+        mean = average_without_padding if of_fid else average
+        self.Conv2d_1a_3x3 = Layer(3, 32, 3, 2)
+        self.Conv2d_2a_3x3 = Layer(32, 32, 3, padding=0)
+        self.Conv2d_2b_3x3 = Layer(32, 64, 3)
+        self.Conv2d_3b_1x1 = Layer(64, 80, 1)
+        self.Conv2d_4a_3x3 = Layer(80, 192, 3, padding=0)
+        self.Mixed_5b = BlockA(192, 32, mean)
+        self.Mixed_5c = BlockA(256, 64, mean)
+        self.Mixed_5d = BlockA(288, 64, mean)
+        self.Mixed_6a = BlockB(288)
+        self.Mixed_6b = BlockC(768, 128, mean)
+        self.Mixed_6c = BlockC(768, 160, mean)
+        self.Mixed_6d = BlockC(768, 160, mean)
+        self.Mixed_6e = BlockC(768, 192, mean)
+        self.Mixed_7a = BlockD(768)
+        self.Mixed_7b = BlockE(1280, mean)
+        self.Mixed_7c = BlockE(2048, maximum if of_fid else mean)
+        self.fc = torch.nn.Linear(2048, classes)
 
     def forward(self, images):
-        x = (images / 255 - self.mean) / self.deviation
-        net = self.net
-        for name in ("Conv2d_1a_3x3", "Conv2d_2a_3x3", "Conv2d_2b_3x3"):
-            x = getattr(net, name)(x)
+        # Both networks take pixels in [-1, 1]; torchvision turns its own range
+        # into this one inside of the network (transform_input).
+        x = 2 * (images / 255) - 1
+        x = self.Conv2d_1a_3x3(x)
+        x = self.Conv2d_2b_3x3(self.Conv2d_2a_3x3(x))
         x = F.max_pool2d(x, 3, stride=2)
-        x = net.Conv2d_4a_3x3(net.Conv2d_3b_1x1(x))
+        x = self.Conv2d_4a_3x3(self.Conv2d_3b_1x1(x))
         x = F.max_pool2d(x, 3, stride=2)
         for name in ("5b", "5c", "5d", "6a", "6b", "6c", "6d", "6e", "7a",
                      "7b", "7c"):
-            x = getattr(net, "Mixed_" + name)(x)
+            x = getattr(self, "Mixed_" + name)(x)
         features = x.mean((2, 3))
-        return features, net.fc(features)
+        return features, self.fc(features)
 
 
 class Detector(torch.nn.Module):
@@ -146,24 +249,30 @@ def is_torchscript(path):
         return any("/code/" in name for name in archive.namelist())
 
 
+def detector(path):
+    net = torch.jit.load(path, map_location="cpu").eval()
+    arguments = [a.name for a in net.forward.schema.arguments]
+    if "return_features" not in arguments:
+        stop(f"{path} is a TorchScript, but not StyleGAN's: its forward has no "
+             "argument return_features")
+    return Detector(net)
+
+
 def network(path):
     if is_torchscript(path):
-        return Detector(torch.jit.load(path, map_location="cpu").eval())
+        return detector(path)
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # of many kinds, all of the file
         stop(f"{path} is no file of weights: {error}")
-    if not isinstance(state, dict) or "fc.weight" not in state:
-        stop(f"{path} has no tensor fc.weight: it is none of the files that "
+    last = state.get("fc.weight") if isinstance(state, dict) else None
+    if not isinstance(last, torch.Tensor) or last.dim() != 2:
+        stop(f"{path} has no matrix fc.weight: it is none of the files that "
              "--help lists")
-    classes = state["fc.weight"].shape[0]
-    if classes == CLASSES_OF_FID:
-        net, mean, deviation = fid_network(), [0.5], [0.5]
-    else:
-        net = torchvision.models.inception_v3(
-            weights=None, num_classes=classes, init_weights=False,
-            aux_logits=any(k.startswith("AuxLogits.") for k in state))
-        mean, deviation = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+    net = Inception(last.shape[0])
+    # Torchvision's has a second classifier, which only training uses.
+    state = {name: value for name, value in state.items()
+             if not name.startswith("AuxLogits.")}
     # Files of before 2018 lack this counter, which nothing here reads.
     for name, value in net.state_dict().items():
         if name.endswith("num_batches_tracked"):
@@ -172,7 +281,7 @@ def network(path):
         net.load_state_dict(state)
     except RuntimeError as error:
         stop(f"{path}: {error}")
-    return Features(net, mean, deviation)
+    return net
 
 
 def main():
