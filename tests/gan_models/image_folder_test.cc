@@ -10,10 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/testing/peak_memory.h"
 #include "tests/testing/temporary_folder.h"
 
 namespace gossamer {
@@ -155,28 +153,6 @@ TEST_F(ImageFolderTest, TheHashIsOfNamesAndClasses) {
   EXPECT_NE(moved, before);
   Touch("c1/c.jpg");
   EXPECT_NE(ImageFolder::Scan(root())->fingerprint(), moved);
-}
-
-TEST_F(ImageFolderTest, ManyNamesTakeLittleMemory) {
-  // Links of one file: a name of 30 bytes each, as ImageNet's are.
-  constexpr int kFiles = 20000;
-  Touch("c0/first.jpg");
-  for (int i = 0; i < kFiles; ++i) {
-    std::filesystem::create_hard_link(
-        root() + "/c0/first.jpg",
-        absl::StrCat(root(), "/c0/a_rather_long_name_", 100000 + i, ".JPEG"));
-  }
-  ResetPeakMemory();
-  const int64_t before = PeakMemory();
-  const auto found = ImageFolder::Scan(root());
-  const int64_t kilobytes = PeakMemory() - before;
-  ASSERT_TRUE(found.ok()) << found.status();
-  EXPECT_EQ(found->size(), kFiles + 1u);
-  // A name with its end and its place is 44 bytes; growing vectors double.  A
-  // sanitizer keeps what the listing has freed.
-  if (kPeakFactor == 1) {
-    EXPECT_LT(kilobytes, 4 * kFiles * 44 / 1024);
-  }
 }
 
 }  // namespace
