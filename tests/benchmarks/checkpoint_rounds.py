@@ -8,8 +8,8 @@ slow disk: real peers in a control group whose writes are limited.
         --data data/emoji-32 --rounds 800 --every 0 --evaluate 100
 
 Prints JSON: of each peer the median round and the longest from the first
-checkpoint or score on, in seconds, and their ratio; checkpoints and scores, and
-those that were left out.
+checkpoint or score on, in seconds, and their ratio; the part of these rounds that
+is longer than 1.5 medians; checkpoints and scores, and those that were left out.
 Writes of the disk under --folder are limited by the blkio controller (cgroup
 v1), so it needs root.
 """
@@ -51,9 +51,11 @@ def measure(peer, first):
         scored = {r["round"] for r in map(json.loads, lines) if r.get("scores")}
     median = statistics.median(seconds)
     # Rounds before the first checkpoint meet, and settle overlap.
-    longest = max(seconds[first - 1:])
+    counted = seconds[first - 1:]
+    longest = max(counted)
+    slow = sum(s > 1.5 * median for s in counted) / len(counted)
     return {"median_s": round(median, 4), "longest_s": round(longest, 4),
-            "ratio": round(longest / median, 3),
+            "ratio": round(longest / median, 3), "slow": round(slow, 4),
             "checkpoints": kinds.count("checkpoint"),
             "checkpoints_skipped": kinds.count("checkpoint_skipped"),
             "scores": len(scored), "scores_skipped": kinds.count("score_skipped")}
