@@ -13,9 +13,6 @@
 namespace gossamer {
 namespace {
 
-// The interval while the peers wait for a view, or for the fleet to agree on
-// its end.
-constexpr absl::Duration kEagerInterval = absl::Milliseconds(200);
 constexpr absl::Duration kFirstRetry = absl::Milliseconds(100);
 // The longest delay between two attempts, well below a lease.
 constexpr absl::Duration kLastRetry = absl::Seconds(2);
@@ -383,6 +380,10 @@ absl::Status TopologyClient::TakeView(const wire::HeartbeatResponse& answer) {
   // not bring an earlier view back.
   if (view.run_id == options_.run_id && view.NewerThan(received_->view) &&
       (view.RankOf(options_.peer_id) || view.DepartureOf(options_.peer_id))) {
+    const View& before = received_->view;
+    if (before.epoch == 0 || before.overlap_steps != view.overlap_steps) {
+      eager_until_ = view.from_round + kEagerRounds;
+    }
     received_ = std::move(received);
   }
   return absl::OkStatus();
@@ -390,9 +391,10 @@ absl::Status TopologyClient::TakeView(const wire::HeartbeatResponse& answer) {
 
 absl::Duration TopologyClient::Interval() const {
   // Each of these waits for the next answer: a view, an eviction, a departure,
-  // the agreement on the end.
+  // the agreement on the end, a choice of the overlap.
   const bool eager = view().epoch == 0 || !suspected_.empty() || leaving_ ||
-                     (stop_.round != 0 && !stop_.committed);
+                     (stop_.round != 0 && !stop_.committed) ||
+                     (options_.auto_overlap && begun_ < eager_until_);
   return eager ? std::min(heartbeat_, kEagerInterval) : heartbeat_;
 }
 

@@ -225,6 +225,7 @@ class TopologyClient final : public Membership {
   uint32_t expected_ = 0;
   PeerReport report_;  // its sketch is the best since the last heartbeat
   uint64_t begun_ = 0;
+  uint64_t eager_until_ = 0;  // a round, of protocol.h's kEagerRounds
   uint64_t acknowledged_stop_ = 0;
   bool stop_requested_ = false;
   bool leaving_ = false;

@@ -84,7 +84,7 @@ uint64_t MemberRounds::FleetRound(absl::Time now) const {
   return rounds.size() > 1 ? rounds[1] : 0;
 }
 
-uint64_t MemberRounds::FutureRound() const {
+uint64_t MemberRounds::FutureRound(absl::Duration interval) const {
   std::vector<double> speeds;
   for (const MemberRecord& m : roster_.members()) {
     const double s = roster_.live(m.id).report.rounds_per_second;
@@ -99,7 +99,7 @@ uint64_t MemberRounds::FutureRound() const {
     speed = std::clamp(*middle, 0.0, kMaxRoundsPerSecond);
   }
   const double slack =
-      kHeartbeatsOfSlack * absl::ToDoubleSeconds(heartbeat_) * speed;
+      kHeartbeatsOfSlack * absl::ToDoubleSeconds(interval) * speed;
   const uint64_t reached = MaxRound() +
                            static_cast<uint64_t>(std::ceil(slack)) +
                            (speed > 0 ? kMinSlack : kSlackUnknown);

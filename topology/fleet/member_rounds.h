@@ -32,8 +32,10 @@ class MemberRounds {
   // largest.
   uint64_t FleetRound(absl::Time now) const;
   // The first round that no member begins before it hears of what is decided
-  // now, and not before the present view begins.
-  uint64_t FutureRound() const;
+  // now, and not before the present view begins.  Members send heartbeats in
+  // the fleet's interval, or in this one.
+  uint64_t FutureRound() const { return FutureRound(heartbeat_); }
+  uint64_t FutureRound(absl::Duration interval) const;
   // Seconds of a round without waiting at the slowest member; 0: not known.
   double SlowestBusy() const;
 

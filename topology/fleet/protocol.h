@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/time/time.h"
 #include "algorithms/base/version_range.h"
 
 namespace gossamer {
@@ -43,6 +44,12 @@ constexpr int MaxRequestBytes(int peers) {
   return static_cast<int>(std::clamp<int64_t>(int64_t{64} * kMaxGrowth * peers,
                                               kRequestBytes, 1 << 20));
 }
+
+// The interval of heartbeats where something waits for the next answer.
+inline constexpr absl::Duration kEagerInterval = absl::Milliseconds(200);
+// Where the overlap is chosen, that is so in the first rounds of a run and of
+// each overlap, so that choices follow one another within twenty rounds.
+inline constexpr uint64_t kEagerRounds = 20;
 
 inline constexpr size_t kMaxAddressBytes = 255;
 inline constexpr size_t kMaxDeviceBytes = 127;

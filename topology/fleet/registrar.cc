@@ -82,10 +82,10 @@ absl::Status Registrar::Check(const Registration& r, bool first) const {
         r.versions.Text(), kControlVersions.Text()));
   }
   if (r.run_id != options_.run_id) {
-    return absl::FailedPreconditionError(
-        absl::StrFormat("this service runs \"%s\", not \"%s\"; start it with the "
-                        "run's --config, or check its address",
-                        options_.run_id, r.run_id));
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "this service runs \"%s\", not \"%s\"; start it with the "
+        "run's --config, or check its address",
+        options_.run_id, r.run_id));
   }
   if (r.incarnation_id == 0 || r.address.empty() ||
       r.address.size() > kMaxAddressBytes ||

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "algorithms/base/seeded_bug.h"
+#include "topology/fleet/protocol.h"
 
 namespace gossamer {
 namespace {
@@ -107,6 +108,7 @@ void Views::BeginTogether() {
   const uint64_t resume = SharedCheckpoint();
   // Rounds count from 1.
   RenewFrom(std::max<uint64_t>(resume, 1));
+  overlap_from_ = view().from_round;
   record_.assembled = true;
   // All present members hear from here on only of views of this store.  A key
   // of a run without certificates does not outlive it.
@@ -191,9 +193,14 @@ void Views::AdaptOverlap() {
   const int chosen = overlap_.Choose(timings, view().overlap_steps,
                                      slowest - view().from_round);
   if (chosen == view().overlap_steps) return;
-  View next = Next(rounds_.FutureRound());
+  // Members that are in the first rounds of an overlap hear of it sooner.
+  const uint64_t soon =
+      rounds_.FutureRound(std::min(options_.heartbeat, kEagerInterval));
+  const bool eager = soon <= overlap_from_ + kEagerRounds;
+  View next = Next(eager ? soon : rounds_.FutureRound());
   next.overlap_steps = chosen;
   Take(std::move(next));
+  overlap_from_ = view().from_round;
 }
 
 }  // namespace gossamer

@@ -85,6 +85,9 @@ class Views {
   const Suspicion& suspicion_;
   uint64_t version_ = 0;
   OverlapChooser overlap_;
+  // The round from which on the members have this overlap; 0: not known to this
+  // incarnation of the service.
+  uint64_t overlap_from_ = 0;
 };
 
 }  // namespace gossamer

@@ -194,12 +194,15 @@ TEST_F(Rehearse, OverlapAutoHidesTheLatency) {
 
 // The last choice of `auto` holds from round 20 on, and no round waits then:
 // in a cell of 200 ms whose uplinks just carry one bit a parameter in 40 ms,
+// between continents, where twenty rounds are shorter than three heartbeats,
 // and on a line from home that the first payloads fill for seconds.
 TEST_F(Rehearse, AutoHasSettledByRoundTwenty) {
   const std::string cell = "uplink: \"12mbit\" link { rtt: \"200ms\" }";
   for (const auto& [network, step, parameters] :
        {std::tuple(cell, "200ms", 200000),
         {cell, "40ms", 200000},
+        {"link { like: \"ocean\" }", "40ms", 2258308},
+        {"link { like: \"world\" }", "40ms", 2258308},
         {"link { like: \"home\" }", "200ms", 2258308}}) {
     SCOPED_TRACE(network + step);
     Write("far.textproto", absl::StrCat("name: \"far\" ", network));

@@ -622,12 +622,12 @@ class LateCalls final : public TopologyCalls {
   void Heartbeat(wire::HeartbeatRequest,
                  Done<wire::HeartbeatResponse> done) override {
     ++heartbeats;
-    loop_->Post([done = std::move(done)] {
-      done(absl::OkStatus(), wire::HeartbeatResponse());
-    });
+    loop_->Post(
+        [this, done = std::move(done)] { done(absl::OkStatus(), answer); });
   }
 
   bool up = false;
+  wire::HeartbeatResponse answer;
   int heartbeats = 0;
   wire::RegisterRequest registered;
 
@@ -732,6 +732,36 @@ TEST_F(LastViewTest, EnoughExchangesToChooseTheOverlapHastenOneHeartbeat) {
     EXPECT_EQ(heartbeats_after(kExchangesToChoose), 0);
     EXPECT_EQ(heartbeats_after(kExchangesToChoose + 1), 0);
   }
+}
+
+// Another overlap may follow soon, and all members should hear of it soon.
+TEST_F(LastViewTest, HeartbeatsAreEagerInTheFirstRoundsOfAnOverlap) {
+  Begin({40});
+  shared_.RunFor(absl::Seconds(14));
+  client_->ResumeFromLastView();
+  calls_->up = true;
+  shared_.RunFor(absl::Seconds(5));
+  const auto heartbeats_from = [this](uint64_t round) {
+    client_->BeginRound(round);
+    shared_.RunFor(absl::Seconds(2));
+    calls_->heartbeats = 0;
+    shared_.RunFor(absl::Seconds(10));
+    return calls_->heartbeats;
+  };
+  EXPECT_NEAR(heartbeats_from(45), 10, 1);
+  View next = client_->view();
+  next.epoch = 4;
+  next.from_round = 50;
+  next.overlap_steps = 3;
+  *calls_->answer.mutable_view() = ToMessage(next);
+  EXPECT_NEAR(heartbeats_from(46), 50, 1);
+  EXPECT_NEAR(heartbeats_from(50 + kEagerRounds - 1), 50, 1);
+  EXPECT_NEAR(heartbeats_from(50 + kEagerRounds), 10, 1);
+  // A view with the same overlap, after a member has left, say.
+  next.epoch = 5;
+  next.from_round = 80;
+  *calls_->answer.mutable_view() = ToMessage(next);
+  EXPECT_NEAR(heartbeats_from(80), 10, 1);
 }
 
 TEST(TopologyClientTest, HeartbeatsAtDifferentMomentsShareSketchedRounds) {

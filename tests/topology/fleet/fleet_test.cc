@@ -13,6 +13,7 @@
 
 #include "algorithms/base/rng.h"
 #include "topology/fleet/overlap_chooser.h"
+#include "topology/fleet/protocol.h"
 #include "topology/fleet/sketch.h"
 
 namespace gossamer {
@@ -672,6 +673,31 @@ TEST_F(FleetTest, ChoosesTheOverlapFromWhatAllHaveMeasured) {
   for (int i : {1, 2}) beat(i, from + 50, 0.05);
   EXPECT_EQ(fleet_->record().view.epoch, 3);
   EXPECT_EQ(fleet_->record().view.overlap_steps, 1);
+}
+
+// Members send heartbeats eagerly in the first rounds of a run and of each
+// overlap, so what is chosen then holds sooner.
+TEST_F(FleetTest, OverlapsThatFollowOneAnotherHoldSooner) {
+  FleetOptions options = Options(1);
+  options.overlap_steps = kAutoOverlap;
+  fleet_ = *Fleet::Create(options, std::nullopt, now_);
+  ASSERT_TRUE(fleet_->Register(Peer(1, 101), now_).ok());
+  // Returns how many rounds later the overlap holds that is chosen in this
+  // round of the view.
+  const auto later = [&](uint64_t round, double exchange) {
+    const View& view = fleet_->record().view;
+    FleetHeartbeat h = Beat(1, 101, view.from_round + round);
+    h.report.timing = {0.1, exchange, std::min<uint64_t>(round, 32)};
+    h.report.rounds_per_second = 10;
+    const uint64_t epoch = view.epoch;
+    Hear(h);
+    EXPECT_EQ(fleet_->record().view.epoch, epoch + 1);
+    return fleet_->record().view.from_round - h.report.round;
+  };
+  const uint64_t eager = later(5, 0.15);
+  EXPECT_LE(eager, 10);
+  EXPECT_EQ(later(10, 0.24), eager) << "an overlap that has just begun";
+  EXPECT_GE(later(kEagerRounds, 0.295), 3 * 10) << "heartbeats are usual again";
 }
 
 // If exchanges take longer the more of them are under way, two overlaps would
