@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -206,6 +207,25 @@ void ThreadCompute::Run(EventLoop::Callback work, EventLoop::Callback done) {
   wake_.Signal();
 }
 
+// Without privileges a thread can lower its priority and never raise it again,
+// so work of a lower one is done by another thread.
+void ThreadCompute::RunNicely(int nice, EventLoop::Callback& work) {
+  if (nice > 0) {
+    try {
+      std::thread([nice, &work] {
+        // On Linux the priority is a thread's, and 0 the calling one.  A
+        // refusal costs others some time and nothing else.
+        ::setpriority(PRIO_PROCESS, 0, ::getpriority(PRIO_PROCESS, 0) + nice);
+        std::move(work)();
+      }).join();
+      return;
+    } catch (const std::system_error&) {
+      // The machine has no thread left; this one does the work.
+    }
+  }
+  std::move(work)();
+}
+
 void ThreadCompute::Work() {
   while (true) {
     Job job;
@@ -217,21 +237,11 @@ void ThreadCompute::Work() {
       if (stop_) return;
       job = std::move(jobs_.front());
       jobs_.erase(jobs_.begin());
-      const int waiting = static_cast<int>(std::min<size_t>(jobs_.size(), 20));
-      nice = std::max(0, nice_ - kNiceOfAWaitingJob * waiting);
+      const size_t waiting = std::min(jobs_.size(), static_cast<size_t>(nice_));
+      nice =
+          std::max(0, nice_ - kNiceOfAWaitingJob * static_cast<int>(waiting));
     }
-    // A thread without privileges can lower its priority and never raise it, so
-    // each job that has one of its own has a thread of its own.
-    if (nice_ == 0) {
-      std::move(job.work)();
-    } else {
-      std::thread([&job, nice] {
-        // On Linux the priority is a thread's, and 0 the calling one.  A
-        // refusal costs others some time and nothing else.
-        ::setpriority(PRIO_PROCESS, 0, ::getpriority(PRIO_PROCESS, 0) + nice);
-        std::move(job.work)();
-      }).join();
-    }
+    RunNicely(nice, job.work);
     job.work = nullptr;  // objects that it owns die before the loop goes on
     loop_->Post(std::move(job.done));
   }

@@ -101,10 +101,10 @@ class RealLoop final : public EventLoop {
 // Runs work beside the loop, one job after the other in the order of Run().
 class ThreadCompute final : public ComputeEngine {
  public:
-  // `loop` outlives the engine.  `nice`: how much lower than the process's the
-  // priority of a job is behind which no other waits; each one that waits takes
-  // kNiceOfAWaitingJob from it.  So jobs take as little from other threads as
-  // they can, and keep up.
+  // `loop` outlives the engine.  The priority of a job is by `nice` lower than
+  // the process's; each job that waits behind it raises it by
+  // kNiceOfAWaitingJob, at most to the process's.  So jobs take as little from
+  // other threads as they can, and keep up.
   explicit ThreadCompute(EventLoop* loop, int nice = 0);
   // Waits for the work in progress.  Work that has not begun, and every `done`
   // that has not been handed to the loop, is dropped.
@@ -118,6 +118,7 @@ class ThreadCompute final : public ComputeEngine {
     EventLoop::Callback work;
     EventLoop::Callback done;
   };
+  static void RunNicely(int nice, EventLoop::Callback& work);
   void Work();
 
   EventLoop* const loop_;

@@ -83,7 +83,7 @@ absl::Status Registrar::Check(const Registration& r, bool first) const {
   }
   if (r.run_id != options_.run_id) {
     return absl::FailedPreconditionError(absl::StrFormat(
-        "this service runs \"%s\", not \"%s\"; start it with the "
+        "this service runs \"%s\", not \"%s\"; start the service with the "
         "run's --config, or check its address",
         options_.run_id, r.run_id));
   }

@@ -5,6 +5,7 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <semaphore>
@@ -255,11 +256,10 @@ TEST(ThreadComputeTest, JobsThatWaitRaiseThePriorityOfTheOneBeforeThem) {
   RealLoop loop;
   ThreadCompute compute(&loop, /*nice=*/3);
   const int own = getpriority(PRIO_PROCESS, 0);
+  constexpr int kLowest = 19;
   std::binary_semaphore queued(0);
   std::vector<int> nice;
-  const auto work = [&] {
-    nice.push_back(getpriority(PRIO_PROCESS, 0) - own);
-  };
+  const auto work = [&] { nice.push_back(getpriority(PRIO_PROCESS, 0)); };
   // No other job begins before all are in the queue.
   compute.Run([&] { queued.acquire(); }, [] {});
   compute.Run(work, [] {});
@@ -267,7 +267,8 @@ TEST(ThreadComputeTest, JobsThatWaitRaiseThePriorityOfTheOneBeforeThem) {
   compute.Run(work, [&] { loop.Stop(); });
   queued.release();
   loop.Run();
-  EXPECT_THAT(nice, ElementsAre(0, 1, 3));
+  EXPECT_THAT(nice, ElementsAre(own, std::min(own + 1, kLowest),
+                                std::min(own + 3, kLowest)));
 }
 
 TEST(ThreadComputeTest, DestructionWaitsForTheRunningWorkOnly) {
