@@ -1,16 +1,26 @@
 #!/usr/bin/env python3
 """Makes the TorchScript of Inception that gossamer evaluate --inception takes.
 
-  python3 -m venv venv && venv/bin/pip install torch
+  curl -LO https://github.com/mseitzer/pytorch-fid/releases/download/fid_weights/pt_inception-2015-12-05-6726825d.pth
+  python3 -m venv venv
+  venv/bin/pip install torch==2.11.0 --index-url https://download.pytorch.org/whl/cpu
   venv/bin/python deploy/inception.py --weights pt_inception-2015-12-05-6726825d.pth --out inception.pt
   gossamer evaluate --run runs/cifar10 --inception inception.pt --samples 50000
 
+Torch 2.11.0 is the version that gossamer has; it may be unable to read what a
+newer one writes, and needs Python 3.10 or later.  After deploy/setup.sh --for tests
+the program .deps/torch-2.11.0/bin/python has it, and no venv is needed.
+
 The weights are one of these, told apart by what is in the file:
   pt_inception-2015-12-05-6726825d.pth  of the published FID, as pytorch-fid has
-                                        them (github.com/mseitzer/pytorch-fid, releases)
-  inception-2015-12-05.pt               the same network as TorchScript, as StyleGAN has it
+                                        them: the address above
+  inception-2015-12-05.pt               StyleGAN's TorchScript, by its authors a
+                                        translation of the graph of 2015; its
+                                        features are not compared here
+    https://nvlabs-fi-cdn.nvidia.com/stylegan2-ada-pytorch/pretrained/metrics/inception-2015-12-05.pt
   inception_v3_google-0cc3c7bd.pth      torchvision's, which are others: scores on
                                         them compare with each other only
+    https://download.pytorch.org/models/inception_v3_google-0cc3c7bd.pth
 
 The result is a function of images [N, 3, 299, 299], floats in [0, 255], to
 (features [N, 2048], logits [N, classes]). gossamer resizes the images.
@@ -19,6 +29,7 @@ The result is a function of images [N, 3, 299, 299], floats in [0, 255], to
 import argparse
 import os
 import sys
+import textwrap
 import warnings
 import zipfile
 
@@ -31,6 +42,12 @@ def stop(why):
     sys.exit(f"inception: {why}")
 
 
+def one_line(error):
+    """Returns what an error says, of which torch's may have many lines."""
+    return textwrap.shorten(str(error) or type(error).__name__, 400,
+                            placeholder=" ...")
+
+
 try:
     import torch
     import torch.nn.functional as F
@@ -39,7 +56,7 @@ except ImportError as error:
     if any(word in ("-h", "--help") for word in sys.argv[1:]):
         print(__doc__.strip())
         sys.exit(0)
-    stop(f"{error}; pip install torch")
+    stop(f"{error}; pip install torch==2.11.0, as --help says")
 
 
 class Layer(torch.nn.Module):
@@ -246,25 +263,24 @@ def is_torchscript(path):
     if not zipfile.is_zipfile(path):
         return False
     with zipfile.ZipFile(path) as archive:
+        damaged = archive.testzip()
+        if damaged:  # torch would take numbers that are damaged
+            raise zipfile.BadZipFile(f"{damaged} in it is damaged")
         return any("/code/" in name for name in archive.namelist())
 
 
-def detector(path):
-    net = torch.jit.load(path, map_location="cpu").eval()
-    arguments = [a.name for a in net.forward.schema.arguments]
+def detector(path, net):
+    try:
+        arguments = [a.name for a in net.forward.schema.arguments]
+    except AttributeError:  # there is no forward
+        arguments = []
     if "return_features" not in arguments:
         stop(f"{path} is a TorchScript, but not StyleGAN's: its forward has no "
              "argument return_features")
     return Detector(net)
 
 
-def network(path):
-    if is_torchscript(path):
-        return detector(path)
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # of many kinds, all of the file
-        stop(f"{path} is no file of weights: {error}")
+def inception(path, state):
     last = state.get("fc.weight") if isinstance(state, dict) else None
     if not isinstance(last, torch.Tensor) or last.dim() != 2:
         stop(f"{path} has no matrix fc.weight: it is none of the files that "
@@ -280,8 +296,41 @@ def network(path):
     try:
         net.load_state_dict(state)
     except RuntimeError as error:
-        stop(f"{path}: {error}")
+        stop(f"{path}: {one_line(error)}")
     return net
+
+
+def network(path):
+    try:
+        if is_torchscript(path):
+            make, content = detector, torch.jit.load(path, map_location="cpu")
+        else:
+            make, content = inception, torch.load(path, map_location="cpu",
+                                                  weights_only=True)
+    except Exception as error:  # of many kinds, all of the file
+        stop(f"{path} is no file of weights: {one_line(error)}")
+    return make(path, content)
+
+
+def traced_network(path):
+    """Returns the function, the number of its features and that of its classes."""
+    module = network(path).eval()
+    images = (torch.arange(2 * 3 * 299 * 299) % 256).float().view(
+        2, 3, 299, 299)
+    with torch.no_grad():
+        try:
+            traced = torch.jit.trace(module, images)
+            features, logits = traced(images[:1])
+            both, _ = module(images)
+        except RuntimeError as error:
+            # The last line has the reason, those before it the calls.
+            lines = str(error).strip().splitlines() or [""]
+            stop(f"{path} fails on images [2, 3, 299, 299]: "
+                 f"{one_line(lines[-1])}")
+        # One of the batch alone gives what it gives among others.
+        if not torch.allclose(features, both[:1], rtol=1e-3, atol=1e-3):
+            stop("the traced network depends on the size of a batch")
+    return traced, features.shape[1], logits.shape[1]
 
 
 def main():
@@ -291,21 +340,20 @@ def main():
     parser.add_argument("--weights", required=True, metavar="FILE")
     parser.add_argument("--out", required=True, metavar="FILE")
     options = parser.parse_args()
+    folder = os.path.dirname(os.path.abspath(options.out))
+    if not os.path.isdir(folder):
+        stop(f"there is no folder {folder} for --out {options.out}")
+    if os.path.isdir(options.out):
+        stop(f"--out {options.out} is a folder; it takes a file")
     if not os.path.isfile(options.weights):
         stop(f"{options.weights} is missing")
-    module = network(options.weights).eval()
-    images = (torch.arange(2 * 3 * 299 * 299) % 256).float().view(
-        2, 3, 299, 299)
-    with torch.no_grad():
-        traced = torch.jit.trace(module, images)
-        features, logits = traced(images[:1])
-        # One of the batch alone gives what it gives among others.
-        if not torch.allclose(features, module(images)[0][:1], rtol=1e-3,
-                              atol=1e-3):
-            stop("the traced network depends on the size of a batch")
-    traced.save(options.out)
-    print(f"{options.out}: {features.shape[1]} features, "
-          f"{logits.shape[1]} classes")
+    traced, features, classes = traced_network(options.weights)
+    try:
+        with open(options.out, "wb") as out:
+            out.write(traced.save_to_buffer())
+    except OSError as error:
+        stop(f"{options.out} cannot be written: {error.strerror}")
+    print(f"{options.out}: {features} features, {classes} classes")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""deploy/inception.py on files of weights that are made as the published ones
-are, with numbers that a formula gives.
+"""deploy/inception.py on files of weights with the names and shapes of the
+published ones, and numbers that a formula gives.
 
 usage: PYTHON_WITH_TORCH inception_test.py deploy/inception.py [unittest arguments]
        PYTHON_WITH_TORCH inception_test.py --expected
@@ -8,15 +8,18 @@ usage: PYTHON_WITH_TORCH inception_test.py deploy/inception.py [unittest argumen
 inception_layers.txt has the convolutions of torchvision 0.26: name, outputs,
 inputs, height, width.  EXPECTED has what pytorch-fid 0.3.0 and torchvision
 0.26.0 compute from the same weights and images; --expected prints it where both
-are installed.
+are installed.  StyleGAN's TorchScript has a stand-in that is called as it is.
 """
 
+import collections
 import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 import zlib
 
 import torch
@@ -27,6 +30,12 @@ SCRIPT = None
 FID, TORCHVISION = 1008, 1000  # classes
 IMAGES = 3
 FEATURE_STEP, LOGIT_STEP = 64, 125
+ADDRESSES = [
+    "https://github.com/mseitzer/pytorch-fid/releases/download/fid_weights/"
+    "pt_inception-2015-12-05-6726825d.pth",
+    "https://nvlabs-fi-cdn.nvidia.com/stylegan2-ada-pytorch/pretrained/metrics/"
+    "inception-2015-12-05.pt",
+    "https://download.pytorch.org/models/inception_v3_google-0cc3c7bd.pth"]
 
 # Every 64th feature and every 125th logit of the first image.
 EXPECTED = {
@@ -113,8 +122,12 @@ def shown(features, logits):
 class StyleGan(torch.nn.Module):
     """A TorchScript that is called as StyleGAN's is, and has three features."""
 
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.ones(3))
+
     def forward(self, images: torch.Tensor, return_features: bool = False):
-        features = images.mean((2, 3))
+        features = images.mean((2, 3)) * self.scale
         if return_features:
             return features
         return torch.softmax(features / 64, 1)
@@ -123,6 +136,27 @@ class StyleGan(torch.nn.Module):
 class Plain(torch.nn.Module):
     def forward(self, images: torch.Tensor):
         return images.mean((2, 3))
+
+
+class OfOtherImages(torch.nn.Module):
+    def forward(self, images: torch.Tensor, return_features: bool = False):
+        return images.view(-1, 7, 299, 299)
+
+
+def damage(path, member):
+    """Changes a bit in the middle of the archive's member."""
+    with zipfile.ZipFile(path) as archive:
+        info = next(i for i in archive.infolist()
+                    if i.filename.endswith(member))
+    with open(path, "r+b") as file:
+        # The lengths of the name and of what follows it.
+        file.seek(info.header_offset + 26)
+        name, more = (int.from_bytes(file.read(2), "little") for _ in range(2))
+        file.seek(info.header_offset + 30 + name + more +
+                  info.compress_size // 2)
+        byte = file.read(1)[0]
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([byte ^ 1]))
 
 
 class InceptionTest(unittest.TestCase):
@@ -136,9 +170,15 @@ class InceptionTest(unittest.TestCase):
     def path(cls, name):
         return os.path.join(cls.folder, name)
 
-    def save(self, name, content):
-        torch.save(content, self.path(name))
+    def save(self, name, content, **how):
+        torch.save(content, self.path(name), **how)
         return name
+
+    def save_as_before_torch_1_6(self, name, content):
+        """The format of the FID's file, which is no archive."""
+        self.save(name, collections.OrderedDict(content),
+                  _use_new_zipfile_serialization=False)
+        self.assertFalse(zipfile.is_zipfile(self.path(name)))
 
     def run_script(self, weights_file, out="out.pt", python=(sys.executable,)):
         return subprocess.run(
@@ -152,19 +192,24 @@ class InceptionTest(unittest.TestCase):
         self.assertEqual(done.stdout, f"{self.path('out.pt')}: {prints}\n")
         return torch.jit.load(self.path("out.pt"))
 
-    def assert_refused(self, weights_file, *words):
-        done = self.run_script(weights_file, "none.pt")
+    def assert_stopped(self, done, *words):
         self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertTrue(done.stderr.startswith("inception: "), done.stderr)
-        for word in (self.path(weights_file), *words):
+        self.assertRegex(done.stderr, r"\Ainception: .+\n\Z")  # one line
+        for word in words:
             self.assertIn(word, done.stderr)
+
+    def assert_refused(self, weights_file, *words):
+        self.assert_stopped(self.run_script(weights_file, "none.pt"),
+                            self.path(weights_file), *words)
         self.assertFalse(os.path.exists(self.path("none.pt")))
 
     def test_features_and_logits_are_those_of_the_packages(self):
         outputs = {}
         for classes in (FID, TORCHVISION):
             with self.subTest(classes=classes), torch.no_grad():
-                self.save("weights.pth", weights(classes))
+                save = (self.save_as_before_torch_1_6 if classes == FID
+                        else self.save)
+                save("weights.pth", weights(classes))
                 net = self.loaded("weights.pth",
                                   f"2048 features, {classes} classes")
                 features, logits = outputs[classes] = net(images())
@@ -203,6 +248,48 @@ class InceptionTest(unittest.TestCase):
         torch.jit.script(Plain()).save(self.path("plain.pt"))
         self.assert_refused("plain.pt", "not StyleGAN's", "return_features")
 
+    def test_a_damaged_torchscript_is_refused_in_one_line(self):
+        def whole(name):
+            torch.jit.script(StyleGan()).save(self.path(name))
+            return self.path(name)
+
+        os.truncate(whole("cut.pt"), os.path.getsize(whole("cut.pt")) * 2 // 3)
+        self.assert_refused("cut.pt", "is no file of weights")
+        # Torch loads a changed number without a word.
+        for member in ("data/0", "data.pkl", "__torch__.py", "constants.pkl"):
+            with self.subTest(member):
+                damage(whole("changed.pt"), member)
+                self.assert_refused("changed.pt", "is no file of weights")
+        with zipfile.ZipFile(whole("whole.pt")) as archive, \
+                zipfile.ZipFile(self.path("part.pt"), "w") as part:
+            for name in archive.namelist():
+                if not name.endswith("constants.pkl"):
+                    part.writestr(name, archive.read(name))
+        self.assert_refused("part.pt", "is no file of weights",
+                            "constants.pkl")
+        torch.jit.script(OfOtherImages()).save(self.path("other.pt"))
+        self.assert_refused("other.pt", "fails on images [2, 3, 299, 299]",
+                            "shape")
+
+    def test_a_damaged_file_of_tensors_is_refused_in_one_line(self):
+        self.save("zip.pth", {"fc.weight": torch.ones(8, 2048)})
+        damage(self.path("zip.pth"), "data/0")
+        self.assert_refused("zip.pth", "is no file of weights", "data/0")
+        self.save_as_before_torch_1_6("old.pth",
+                                      {"fc.weight": torch.ones(8, 2048)})
+        os.truncate(self.path("old.pth"), 9000)
+        self.assert_refused("old.pth", "is no file of weights")
+
+    def test_a_place_for_the_result_is_looked_for_before_the_work(self):
+        # The weights are missing as well, which is found later.
+        out = os.path.join("no", "such", "out.pt")
+        self.assert_stopped(self.run_script("absent.pth", out),
+                            "there is no folder", self.path("no/such"))
+        self.assert_stopped(self.run_script("absent.pth", "."), "is a folder")
+        torch.jit.script(StyleGan()).save(self.path("stylegan.pt"))
+        self.assert_stopped(self.run_script("stylegan.pt", "/dev/full"),
+                            "/dev/full cannot be written", "No space left")
+
     def test_missing_unknown_and_wrong_tensors_are_named(self):
         name = "Mixed_6c.branch7x7_2.conv.weight"
         missing = weights(FID)
@@ -219,19 +306,24 @@ class InceptionTest(unittest.TestCase):
         self.save("wrong.pth", wrong)
         self.assert_refused("wrong.pth", "size mismatch", name)
 
-    def test_help_needs_no_torch_and_says_where_the_files_are(self):
-        bare = (sys.executable, "-S")  # without installed packages
+    def test_help_and_the_recipe_say_where_the_files_are(self):
+        bare = (sys.executable, "-S")  # without torch, as without all packages
         shown_help = subprocess.run([*bare, SCRIPT, "--help"], text=True,
                                     capture_output=True, check=False)
         self.assertEqual(shown_help.returncode, 0, shown_help.stderr)
-        for name in ("pt_inception-2015-12-05-6726825d.pth",
-                     "github.com/mseitzer/pytorch-fid",
-                     "inception-2015-12-05.pt",
-                     "inception_v3_google-0cc3c7bd.pth"):
-            self.assertIn(name, shown_help.stdout)
-        done = self.run_script("any.pth", python=bare)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("pip install torch", done.stderr)
+        deploy = os.path.dirname(SCRIPT)
+        with open(os.path.join(deploy, "setup.sh"), encoding="utf-8") as setup:
+            torch_of_gossamer = "torch==" + re.search(
+                r"^TORCH_VERSION=(\S+)$", setup.read(), re.M)[1]
+        install = (f"pip install {torch_of_gossamer} "
+                   "--index-url https://download.pytorch.org/whl/cpu\n")
+        with open(os.path.join(deploy, "RECIPES.md"), encoding="utf-8") as page:
+            recipe = page.read()
+        for text in (shown_help.stdout, recipe):
+            for words in (*ADDRESSES, f"curl -LO {ADDRESSES[0]}\n", install):
+                self.assertIn(words, text)
+        self.assert_stopped(self.run_script("any.pth", python=bare),
+                            f"pip install {torch_of_gossamer}")
 
 
 def print_expected():

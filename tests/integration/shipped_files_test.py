@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The configurations and networks of deploy/ are what the programs take: each
-passes the checks of a run, and means what its file says.
+passes the checks of a run, and every key of a configuration has the value that
+its file says.
 
 usage: shipped_files_test.py FOLDER_OF_THE_PROGRAMS [unittest arguments]
 """
@@ -24,9 +25,31 @@ def gossamer(*arguments):
     return processes.run(processes.program("gossamer"), *map(str, arguments))
 
 
-def top_level(text):
-    """Returns the values of keys outside of all groups, by key."""
-    return dict(re.findall(r'^(\w+): (.+?)(?: +#.*)?$', text, re.M))
+def values_of(text):
+    """Returns the values of a configuration by their keys, "game.gan.width"."""
+    values, groups, key = {}, [], ""
+    for token in re.findall(r'#.*|"[^"\n]*"|[{}]|[^\s:{}"#]+', text):
+        if token.startswith("#"):
+            continue
+        if token == "{":
+            groups.append(key)
+            key = ""
+        elif token == "}":
+            groups.pop()
+        elif not key:
+            key = token
+        else:
+            values[".".join([*groups, key])] = meaning(token)
+            key = ""
+    return values
+
+
+def meaning(value):
+    """Returns a number as one: 5e-4 is 0.0005, and "steps_1" of an enum is 1."""
+    try:
+        return float(value.removeprefix("steps_"))
+    except ValueError:
+        return value
 
 
 class ShippedFilesTest(unittest.TestCase):
@@ -56,8 +79,11 @@ class ShippedFilesTest(unittest.TestCase):
         for path in CONFIGS:
             with self.subTest(path.name):
                 shown = self.accepted("config", "show", "--config", path)
-                values = top_level(shown)
-                for key, value in top_level(path.read_text()).items():
+                values = values_of(shown)
+                said = values_of(path.read_text())
+                self.assertIn("name", said)
+                self.assertTrue(any(key.startswith("game.") for key in said))
+                for key, value in said.items():
                     self.assertEqual(values[key], value, key)
                 # Runs are called as their configuration is.
                 self.assertEqual(values["name"].strip('"').replace("-", "_"),
