@@ -23,14 +23,20 @@ deploy/setup.sh --for tests
 deploy/digits.sh
 if [ ! -e data/emoji-32/batches.meta.txt ]; then need_data=1; else need_data=0; fi
 
-# Runs a program of preset cuda, whose exit code 3 says that there is no GPU.
+# Runs a program of preset cuda, whose exit code 3 says that it found no GPU: a
+# failure where the driver lists one.
 on_gpu() {
   local program=$1 code=0
   shift
   "build/cuda/bin/$program" "$@" || code=$?
   case $code in
     0) ;;
-    3) echo "   no GPU here for $program: its work ran on the CPU only (preset release)";;
+    3)
+      if [[ $(nvidia-smi -L 2>/dev/null) == 'GPU '* ]]; then
+        echo "test: $program found no GPU, and nvidia-smi -L lists one" >&2
+        exit 1
+      fi
+      echo "   no GPU here: $program did not run";;
     *) exit $code;;
   esac
 }
@@ -42,8 +48,8 @@ for preset in "${presets[@]}"; do
   log=build/$preset.log
   # Of preset cuda only what release has not: the library, what opens it, and
   # gpu_step, whose libraries have graph_memory.cc in place of the source without
-  # CUDA.  The other programs of gpu_check.sh --pack are made of the same sources
-  # as here or in release; their objects would take five more minutes.
+  # CUDA.  The other programs of --pack have no source of their own for CUDA;
+  # building them takes five more minutes.
   targets=()
   [ "$preset" != cuda ] || targets=(--target gossamer_cuda gpu_kernels gpu_step device_test)
   if ! { cmake --preset "$preset" && cmake --build --preset "$preset" "${targets[@]}"; } >"$log" 2>&1; then

@@ -44,8 +44,7 @@ TorchQueue::TorchQueue(DeviceQueue queue, bool cuda, Executor executor)
 TorchQueue::TorchQueue(DeviceQueue queue, Executor executor)
     : TorchQueue(std::move(queue), /*cuda=*/false, std::move(executor)) {}
 
-absl::StatusOr<TorchQueue> TorchQueue::Open(DeviceQueue queue,
-                                            bool deterministic) {
+absl::StatusOr<TorchQueue> TorchQueue::Open(DeviceQueue queue) {
   if (queue.on_host()) return Host();
   try {
     at::Context& context = at::globalContext();
@@ -56,8 +55,8 @@ absl::StatusOr<TorchQueue> TorchQueue::Open(DeviceQueue queue,
     // A run repeats to the bit: sums of threads in no order are out. Operations
     // that have them and no other way are none of ours (gpu_check looks), so
     // torch's warnings of those are about nothing.
-    context.setDeterministicCuDNN(deterministic);
-    context.setDeterministicAlgorithms(deterministic, /*warn_only=*/true);
+    context.setDeterministicCuDNN(true);
+    context.setDeterministicAlgorithms(true, /*warn_only=*/true);
     context.setDeterministicFillUninitializedMemory(false);
   } catch (const std::exception& e) {
     const std::string what = e.what();

@@ -34,11 +34,9 @@ class TorchQueue {
   // torch on the host's memory: work is done when a call returns.
   static const TorchQueue& Host();
   // For a queue of the host, or of a CUDA device, which torch is made ready
-  // for, in the whole process: TF32 is off.  Unless `deterministic`, torch may
-  // take kernels whose sums have no order, which only a measurement wants.
-  // kFailedPrecondition: torch's CUDA half is not open or has no device.
-  static absl::StatusOr<TorchQueue> Open(DeviceQueue queue,
-                                         bool deterministic = true);
+  // for: TF32 is off.  kFailedPrecondition: torch's CUDA half is not open or
+  // has no device.
+  static absl::StatusOr<TorchQueue> Open(DeviceQueue queue);
   TorchQueue(DeviceQueue queue, Executor executor);
 
   const DeviceQueue& queue() const { return queue_; }

@@ -4,30 +4,36 @@
 //   gpu_step --model NAME [--width N] [--resolution N] [--latent N]
 //            [--classes N] [--loss NAME] [--batch N] [--precision NAME]
 //            [--device cpu|cuda|cuda:N] [--graphs on|off]
-//            [--deterministic on|off] [--steps N] [--bits] [--compare]
+//            [--deterministic on|off] [--steps N] [--bits] [--compare] [--edge]
 //            [--json FILE]
 //
 // Examples are noise, so that it needs no data.  --deterministic off lets torch
 // take kernels whose sums have no order, as a user of PyTorch does.  --bits
-// takes fourteen steps first and gives a checksum of all their gradients, which
-// is the same with graphs and without, and in every process.  --compare takes
-// them on the CPU as well and gives the distance of both players' gradients,
-// and the distance that the last bit of every parameter makes on the CPU alone,
-// below which none means anything.
+// takes fourteen more steps once all are timed and gives a checksum of their
+// gradients, which is the same with graphs and without, and in every process.
+// --compare takes fourteen steps first, a small step away from the first
+// values, with that checksum, and the same ones on the CPU.  It gives the
+// distance of both players' gradients, and the distance that the last bit of
+// every parameter makes on the CPU alone, below which none means anything.
 //
 // The JSON has milliseconds: of the gradients of a step, of a step with OAdam,
-// and of what an edge with innov-int4 does in a round, one after the other.
-// edge_emit is the encoding and the copy of the payload into pinned memory of
-// the host, edge_complete the copies of both payloads to the device and the
-// correction.  Sending and checking are no part of them.
+// and with --edge of what an edge with innov-int4 does in a round, one after
+// the other.  edge_emit is the encoding and the copy of the payload into pinned
+// memory of the host, edge_complete the checks of a payload that has arrived,
+// the copies of both payloads to the device and the correction.  Sending is no
+// part of them.
 //
-// Exit code 0: done; 1: a step failed; 2: the arguments are wrong; 3: there is
-// no such device.
+// Exit code 0: done; 1: a step failed, or with --compare a player's gradient is
+// further from the CPU's than 1e-2; 2: the arguments are wrong; 3: there is no
+// such device.
+
+#include <ATen/Context.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
@@ -42,12 +48,14 @@
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/crc32c.h"
 #include "algorithms/base/ids.h"
+#include "algorithms/base/shared_bytes.h"
 #include "algorithms/compress/codec.h"
 #include "algorithms/edge/edge_codec_state.h"
 #include "algorithms/game/game.h"
 #include "algorithms/optim/local_step.h"
 #include "gan_models/gan_game.h"
 #include "gan_models/losses.h"
+#include "gan_models/torch_queue.h"
 #include "runtime/device/cuda_library.h"
 #include "runtime/device/device_request.h"
 
@@ -55,6 +63,10 @@ namespace gossamer {
 namespace {
 
 constexpr int kFailed = 1, kUsage = 2, kNoDevice = 3;
+// Rounding does not move a gradient as far: beyond it, a gradient is wrong.
+constexpr double kWrong = 1e-2;
+// That of runtime/config/compose.h, which needs all of a configuration.
+constexpr float kLargestParameter = 1e6f;
 
 class Noise : public Dataset {
  public:
@@ -96,7 +108,7 @@ struct Arguments {
                                              {"deterministic", "on"},
                                              {"steps", "30"},
                                              {"json", ""}};
-  bool bits = false, compare = false;
+  bool bits = false, compare = false, edge = false;
 
   const std::string& operator[](const std::string& key) const {
     return text.at(key);
@@ -130,6 +142,8 @@ Arguments Parse(int argc, char** argv) {
       arguments.bits = true;
     } else if (name == "compare") {
       arguments.compare = true;
+    } else if (name == "edge") {
+      arguments.edge = true;
     } else if (arguments.text.contains(name) && i + 1 < argc) {
       arguments.text[name] = argv[++i];
     } else {
@@ -162,6 +176,18 @@ DeviceQueue QueueOf(const std::string& device) {
                 kNoDevice);
 }
 
+// torch's work on a queue.  Production has deterministic kernels, and knows no
+// others.
+TorchQueue OpenTorch(const Arguments& a, const DeviceQueue& queue) {
+  TorchQueue opened = OrExit(TorchQueue::Open(queue), kNoDevice);
+  if (!a.On("deterministic")) {
+    at::Context& context = at::globalContext();
+    context.setDeterministicCuDNN(false);
+    context.setDeterministicAlgorithms(false, /*warn_only=*/true);
+  }
+  return opened;
+}
+
 std::unique_ptr<GanGame> Make(const Arguments& a, const DeviceQueue& queue) {
   const Loss loss = OrExit(ParseLoss(a["loss"]), kUsage);
   const NetworkSpec network = {
@@ -188,8 +214,7 @@ std::unique_ptr<GanGame> Make(const Arguments& a, const DeviceQueue& queue) {
   return std::make_unique<GanGame>(
       std::move(generator), std::move(discriminator),
       std::make_shared<Noise>(ExampleShape(network), network.classes), options,
-      network.latent, /*seed=*/1, /*evaluator=*/nullptr,
-      OrExit(TorchQueue::Open(queue, a.On("deterministic")), kNoDevice));
+      network.latent, /*seed=*/1, /*evaluator=*/nullptr, OpenTorch(a, queue));
 }
 
 void WaitFor(const DeviceQueue& queue) {
@@ -227,14 +252,15 @@ double MedianOf(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Of b, or without a unit if b is zero.
+// Of b, or without a unit if b is zero; infinity if any value is no number.
 double Distance(std::span<const float> a, std::span<const float> b) {
   double difference = 0, norm = 0;
   for (size_t i = 0; i < a.size(); ++i) {
     difference += std::pow(double{a[i]} - b[i], 2);
     norm += std::pow(double{b[i]}, 2);
   }
-  return std::sqrt(norm == 0 ? difference : difference / norm);
+  const double off = std::sqrt(norm == 0 ? difference : difference / norm);
+  return std::isnan(off) ? std::numeric_limits<double>::infinity() : off;
 }
 
 // A small step from the first values, at which neighbouring pixels are equal
@@ -260,54 +286,74 @@ void Nudge(std::span<float> x) {
   }
 }
 
-// Steps of both kinds, the last ones of graphs; the fields of the JSON that say
-// what their gradients were.  The parameters are others afterwards.
-std::string Compared(const Arguments& a, GanGame& game) {
-  constexpr int kSteps = 14;
-  std::unique_ptr<GanGame> host, nudged;
-  std::vector<GanGame*> all = {&game};
-  if (a.compare) {
-    host = Make(a, DeviceQueue::Host());
-    nudged = Make(a, DeviceQueue::Host());
-    all.push_back(host.get());
-    all.push_back(nudged.get());
-  }
-  for (GanGame* of : all) MoveAway(*of);
-  if (a.compare) Nudge(nudged->parameters());
-  uint32_t bits = 0;
-  std::vector<float> there;
-  // An activation at its kink that rounds to the other side moves the gradient
-  // of one step, so the distances are medians.
+struct Gradients {
+  uint32_t bits = 0;  // a checksum of all of them
+  // Of each step of both players, where the CPU takes it as well.
   std::map<Player, std::vector<double>> to_cpu, of_rounding;
+};
+
+// Steps of both kinds, the last ones of graphs.  `host` and `nudged` take them
+// on the CPU, or are both null.
+Gradients TakeSteps(GanGame& game, GanGame* host, GanGame* nudged) {
+  constexpr int kSteps = 14;
+  Gradients gradients;
+  std::vector<float> there;
   for (int i = 0; i < kSteps; ++i) {
     const Players players =
         i % 2 == 1 ? Players::kDiscriminator : Players::kBoth;
-    for (GanGame* of : all) TakeStep(*of, i, players);
+    for (GanGame* of : {&game, host, nudged}) {
+      if (of != nullptr) TakeStep(*of, i, players);
+    }
     there = game.queue().ToHost(game.device_gradients(), std::move(there));
-    bits = ExtendCrc32c(bits, std::as_bytes(std::span(there)));
-    if (!a.compare || players != Players::kBoth) continue;
+    gradients.bits =
+        ExtendCrc32c(gradients.bits, std::as_bytes(std::span(there)));
+    if (host == nullptr || players != Players::kBoth) continue;
     for (const Player p : {Player::kGenerator, Player::kDiscriminator}) {
       const auto [offset, size] = game.layout().extent(p);
       const auto here = host->gradients().subspan(offset, size);
-      to_cpu[p].push_back(
+      gradients.to_cpu[p].push_back(
           Distance(std::span(there).subspan(offset, size), here));
-      of_rounding[p].push_back(
+      gradients.of_rounding[p].push_back(
           Distance(nudged->gradients().subspan(offset, size), here));
     }
   }
-  std::string json = absl::StrCat(", \"gradient_bits\": ", bits);
-  if (!a.compare) return json;
-  const auto medians = [](std::map<Player, std::vector<double>>& of) {
-    return absl::StrCat("[", MedianOf(of[Player::kGenerator]), ", ",
-                        MedianOf(of[Player::kDiscriminator]), "]");
+  return gradients;
+}
+
+std::string BitsField(const Gradients& gradients) {
+  return absl::StrCat(", \"gradient_bits\": ", gradients.bits);
+}
+
+struct Comparison {
+  std::string json;     // fields that say what the gradients were
+  double furthest = 0;  // of both players' distances from the CPU
+};
+
+// With a game that has taken no step yet.
+Comparison Compare(const Arguments& a, GanGame& game) {
+  const auto host = Make(a, DeviceQueue::Host());
+  const auto nudged = Make(a, DeviceQueue::Host());
+  for (GanGame* of : {&game, host.get(), nudged.get()}) MoveAway(*of);
+  Nudge(nudged->parameters());
+  const Gradients gradients = TakeSteps(game, host.get(), nudged.get());
+  // An activation at its kink that rounds to the other side moves the gradient
+  // of one step, so the distances are medians.
+  const auto medians = [](const std::map<Player, std::vector<double>>& of) {
+    return std::pair(MedianOf(of.at(Player::kGenerator)),
+                     MedianOf(of.at(Player::kDiscriminator)));
   };
-  absl::StrAppend(&json, ", \"distance_to_cpu\": ", medians(to_cpu),
-                  ", \"distance_of_rounding\": ", medians(of_rounding));
-  return json;
+  const auto [generator, discriminator] = medians(gradients.to_cpu);
+  const auto [of_generator, of_discriminator] = medians(gradients.of_rounding);
+  return {.json = absl::StrCat(BitsField(gradients), ", \"distance_to_cpu\": [",
+                               generator, ", ", discriminator,
+                               "], \"distance_of_rounding\": [", of_generator,
+                               ", ", of_discriminator, "]"),
+          .furthest = std::max(generator, discriminator)};
 }
 
 // The fields of the JSON that say what one edge of a round costs.  The other
-// end's payload is this end's own, so x stays as it is.
+// end's payload is this end's own, so x stays as it is; it lies in memory that
+// is not pinned, as one that has arrived.
 std::string EdgeTimes(int steps, GanGame& game) {
   const DeviceQueue& queue = game.queue();
   const std::shared_ptr<const Codec> codec =
@@ -315,6 +361,7 @@ std::string EdgeTimes(int steps, GanGame& game) {
   EdgeCodecState edge(codec, game.device_parameters(),
                       std::make_shared<SnapshotCache>(), /*edge_hash=*/0);
   edge.set_coefficient(codec->gamma() / 3);
+  edge.set_limits({.largest = kLargestParameter});
   const auto id_of = [](int i) {
     return MakeExchangeId(static_cast<uint64_t>(i) + 1);
   };
@@ -323,8 +370,13 @@ std::string EdgeTimes(int steps, GanGame& game) {
     message = edge.OnEmit(id_of(i));
     WaitFor(queue);
   });
+  const std::span<const std::byte> bytes = message.bytes.bytes();
+  const SharedBytes arrived = SharedBytes::FromVector(
+      std::vector<std::byte>(bytes.begin(), bytes.end()));
   const std::vector<double> complete = Times(steps, [&](int i) {
-    edge.OnComplete(id_of(i), &message, &message);
+    const EdgeMessage theirs = OrExit(
+        edge.Receive(id_of(i), message.format, message.c, arrived), kFailed);
+    edge.OnComplete(id_of(i), &message, &theirs);
     WaitFor(queue);
   });
   return absl::StrCat(", \"edge_emit\": ", 1e3 * MedianOf(emit),
@@ -345,7 +397,9 @@ int Main(int argc, char** argv) {
       ", \"batch\": ", a.Number("batch"), ", \"parameters\": [",
       layout.extent(Player::kGenerator).size, ", ",
       layout.extent(Player::kDiscriminator).size, "]");
-  if (a.bits || a.compare) json += Compared(a, *game);
+  Comparison compared;
+  if (a.compare) compared = Compare(a, *game);
+  json += compared.json;
   const std::vector<double> seconds =
       Times(steps, [&](int i) { TakeStep(*game, i); });
   // With the optimizer, which is what a peer does besides its exchanges.
@@ -362,15 +416,28 @@ int Main(int argc, char** argv) {
   });
   absl::StrAppend(&json, ", \"milliseconds\": ", 1e3 * MedianOf(seconds),
                   ", \"fastest\": ", 1e3 * seconds[0],
-                  ", \"with_optimizer\": ", 1e3 * MedianOf(updated),
-                  EdgeTimes(steps, *game),
-                  ", \"drawn_ahead\": ", game->prefetched(), "}\n");
+                  ", \"with_optimizer\": ", 1e3 * MedianOf(updated));
+  // After what is timed, so that they do not disturb it.
+  if (a.bits && !a.compare) {
+    json += BitsField(TakeSteps(*game, /*host=*/nullptr, /*nudged=*/nullptr));
+  }
+  if (a.edge) json += EdgeTimes(steps, *game);
+  absl::StrAppend(&json, ", \"drawn_ahead\": ", game->prefetched(), "}\n");
   std::printf("%s", json.c_str());
-  if (a["json"].empty()) return 0;
-  std::FILE* const file = std::fopen(a["json"].c_str(), "w");
-  if (file == nullptr || std::fputs(json.c_str(), file) < 0 ||
-      std::fclose(file) != 0) {
-    std::fprintf(stderr, "gpu_step: cannot write %s\n", a["json"].c_str());
+  std::fflush(stdout);
+  if (!a["json"].empty()) {
+    std::FILE* const file = std::fopen(a["json"].c_str(), "w");
+    if (file == nullptr || std::fputs(json.c_str(), file) < 0 ||
+        std::fclose(file) != 0) {
+      std::fprintf(stderr, "gpu_step: cannot write %s\n", a["json"].c_str());
+      return kFailed;
+    }
+  }
+  if (compared.furthest > kWrong) {
+    std::fprintf(stderr,
+                 "gpu_step: a player's gradient is %.1e from the CPU's; beyond "
+                 "%.0e it is wrong\n",
+                 compared.furthest, kWrong);
     return kFailed;
   }
   return 0;
