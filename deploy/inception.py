@@ -3,7 +3,7 @@
 
   curl -LO https://github.com/mseitzer/pytorch-fid/releases/download/fid_weights/pt_inception-2015-12-05-6726825d.pth
   python3 -m venv venv
-  venv/bin/pip install torch==2.11.0 --index-url https://download.pytorch.org/whl/cpu
+  venv/bin/pip install torch==2.11.0
   venv/bin/python deploy/inception.py --weights pt_inception-2015-12-05-6726825d.pth --out inception.pt
   gossamer evaluate --run runs/cifar10 --inception inception.pt --samples 50000
 

@@ -315,8 +315,7 @@ class InceptionTest(unittest.TestCase):
         with open(os.path.join(deploy, "setup.sh"), encoding="utf-8") as setup:
             torch_of_gossamer = "torch==" + re.search(
                 r"^TORCH_VERSION=(\S+)$", setup.read(), re.M)[1]
-        install = (f"pip install {torch_of_gossamer} "
-                   "--index-url https://download.pytorch.org/whl/cpu\n")
+        install = f"pip install {torch_of_gossamer}\n"
         with open(os.path.join(deploy, "RECIPES.md"), encoding="utf-8") as page:
             recipe = page.read()
         for text in (shown_help.stdout, recipe):
