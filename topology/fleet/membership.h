@@ -28,6 +28,7 @@ struct RoundTiming {
   double busy_seconds = 0;      // a round without its waiting, median
   double exchange_seconds = 0;  // the longest of a round, 90th percentile
   uint64_t rounds = 0;          // with an exchange of the present formats
+  bool waits = true;            // rounds are clearly longer than busy_seconds
 };
 
 // The measured link from one peer to another.

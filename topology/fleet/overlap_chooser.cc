@@ -49,13 +49,17 @@ int OverlapChooser::Choose(std::span<const RoundTiming> peers, int current,
   }
   if (peers.empty()) return current;
   double exchange = 0;
+  bool waits = false;
   for (const RoundTiming& p : peers) {
     if (p.busy_seconds >= kNearlyAsSlow * step) {
       exchange = std::max(exchange, p.exchange_seconds);
+      waits = waits || p.waits;
     }
   }
   const int enough = StepsFor(kMargin * exchange, step);
-  if (enough > current) return Larger(enough, current, exchange, measured);
+  if (enough > current) {
+    return waits ? Larger(enough, current, exchange, measured) : current;
+  }
   if (measured < kExchangesToGoBack) return current;
   full_.reset();  // nobody waits any more
   // An h that is too small makes every round wait, so a smaller one takes many

@@ -30,6 +30,9 @@ class OverlapChooser {
   // Fast peers see slow ones as late; that no overlap can hide.  So only those
   // count that are nearly as slow as the slowest, which sets the pace.
   //
+  // Peers may be ahead of each other by h rounds, and an exchange then takes
+  // long though no round waits: that asks for no larger h.
+  //
   // On a link that is full, exchanges take longer the more of them are under
   // way, and no h hides them.  A larger h that brought nothing is the last,
   // until exchanges take another time for long.

@@ -14,6 +14,16 @@
 namespace gossamer {
 namespace {
 
+// The part of a round that may be waiting before the overlap is too small: what
+// a fleet may lose by latency.
+constexpr double kMayWait = 0.03;
+
+// Unless the report says clearly that it does not.
+bool Waits(const PeerReport& report) {
+  const double busy = report.timing.busy_seconds * report.rounds_per_second;
+  return !(busy >= 1 - kMayWait);
+}
+
 bool HasCheckpoint(const MemberRecord& m, uint64_t round) {
   return SeededBug("uncommon-checkpoint") ||
          std::ranges::find(m.checkpoint_rounds, round) !=
@@ -189,6 +199,7 @@ void Views::AdaptOverlap() {
     if (made < report.timing.rounds || report.timing.rounds == 0) return;
     slowest = std::min(slowest, report.round);
     timings.push_back(report.timing);
+    timings.back().waits = Waits(report);
   }
   const int chosen = overlap_.Choose(timings, view().overlap_steps,
                                      slowest - view().from_round);

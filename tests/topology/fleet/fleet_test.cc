@@ -656,7 +656,7 @@ TEST_F(FleetTest, ChoosesTheOverlapFromWhatAllHaveMeasured) {
   const auto beat = [&](int i, uint64_t round, double exchange) {
     FleetHeartbeat h = Beat(i, 100 + i, round);
     h.report.timing = {0.1, exchange, 32};
-    h.report.rounds_per_second = 10;
+    h.report.rounds_per_second = 1 / std::max(0.1, exchange);
     Hear(h);
   };
   EXPECT_EQ(fleet_->record().view.overlap_steps, 1);
@@ -667,6 +667,14 @@ TEST_F(FleetTest, ChoosesTheOverlapFromWhatAllHaveMeasured) {
   EXPECT_EQ(fleet_->record().view.overlap_steps, 3);
   const uint64_t from = fleet_->record().view.from_round;
   EXPECT_GT(from, 41);
+  // A larger one would bring nothing to rounds that do not wait.
+  for (int i : {1, 2}) {
+    FleetHeartbeat h = Beat(i, 100 + i, from + 40);
+    h.report.timing = {0.1, 0.9, 32};
+    h.report.rounds_per_second = 9.9;
+    Hear(h);
+  }
+  EXPECT_EQ(fleet_->record().view.epoch, 2);
   // Measurements from before the view's adoption do not count.
   for (int i : {1, 2}) beat(i, from + 31, 0.9);
   EXPECT_EQ(fleet_->record().view.epoch, 2);
@@ -688,7 +696,7 @@ TEST_F(FleetTest, OverlapsThatFollowOneAnotherHoldSooner) {
     const View& view = fleet_->record().view;
     FleetHeartbeat h = Beat(1, 101, view.from_round + round);
     h.report.timing = {0.1, exchange, std::min<uint64_t>(round, 32)};
-    h.report.rounds_per_second = 10;
+    h.report.rounds_per_second = 8;
     const uint64_t epoch = view.epoch;
     Hear(h);
     EXPECT_EQ(fleet_->record().view.epoch, epoch + 1);
@@ -697,7 +705,7 @@ TEST_F(FleetTest, OverlapsThatFollowOneAnotherHoldSooner) {
   const uint64_t eager = later(5, 0.15);
   EXPECT_LE(eager, 10);
   EXPECT_EQ(later(10, 0.24), eager) << "an overlap that has just begun";
-  EXPECT_GE(later(kEagerRounds, 0.295), 3 * 10) << "heartbeats are usual again";
+  EXPECT_GE(later(kEagerRounds, 0.295), 3 * 8) << "heartbeats are usual again";
 }
 
 // If exchanges take longer the more of them are under way, two overlaps would
@@ -712,7 +720,7 @@ TEST_F(FleetTest, WaitsLongerForASmallerOverlapThatDidNotDo) {
   const auto overlap = [&](uint64_t rounds, double exchange) {
     FleetHeartbeat h = Beat(1, 101, fleet_->record().view.from_round + rounds);
     h.report.timing = {0.1, exchange, std::min<uint64_t>(rounds, 32)};
-    h.report.rounds_per_second = 10;
+    h.report.rounds_per_second = 8;
     Hear(h);
     return fleet_->record().view.overlap_steps;
   };

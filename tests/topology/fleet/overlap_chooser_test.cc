@@ -40,6 +40,15 @@ TEST(OverlapChooserTest, SlowPeersAreNotSlowLinks) {
   EXPECT_EQ(Choose({{0.095, 0.25, 32}, {0.1, 0.02, 32}}, 1), 3);
 }
 
+TEST(OverlapChooserTest, NoLargerOneWhereNobodyWaits) {
+  const RoundTiming ahead{0.1, 0.35, 32, /*waits=*/false};
+  EXPECT_EQ(Choose({ahead, ahead}, 2), 2);
+  EXPECT_EQ(Choose({ahead, {0.1, 0.05, 32, /*waits=*/true}}, 2), 4);
+  // A fast peer waits for the slow ones, whatever the overlap.
+  EXPECT_EQ(Choose({ahead, {0.01, 0.35, 32, /*waits=*/true}}, 2), 2);
+  EXPECT_EQ(Choose({{0.1, 0.01, 32, /*waits=*/false}}, 2), 1);
+}
+
 // A fleet with steps of 0.1 s.
 class SteadyFleet {
  public:
