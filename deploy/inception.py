@@ -28,6 +28,7 @@ The result is a function of images [N, 3, 299, 299], floats in [0, 255], to
 
 import argparse
 import os
+import pickle
 import sys
 import textwrap
 import warnings
@@ -307,6 +308,8 @@ def network(path):
         else:
             make, content = inception, torch.load(path, map_location="cpu",
                                                   weights_only=True)
+    except pickle.UnpicklingError:  # whose text advises to trust the file
+        stop(f"{path} is no file of weights, or not a whole one")
     except Exception as error:  # of many kinds, all of the file
         stop(f"{path} is no file of weights: {one_line(error)}")
     return make(path, content)
