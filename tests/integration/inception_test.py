@@ -239,7 +239,8 @@ class InceptionTest(unittest.TestCase):
     def test_other_files_are_refused_with_the_reason(self):
         with open(self.path("page.pth"), "w", encoding="utf-8") as page:
             page.write("<!DOCTYPE html><title>Not found</title>")
-        self.assert_refused("page.pth", "is no file of weights, or not a whole one")
+        self.assert_refused("page.pth",
+                            "is no file of weights, or not a whole one")
         self.assert_refused("absent.pth", "is missing")
         self.save("list.pth", [torch.zeros(2)])
         self.assert_refused("list.pth", "has no matrix fc.weight", "--help")
