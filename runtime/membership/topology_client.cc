@@ -390,11 +390,15 @@ absl::Status TopologyClient::TakeView(const wire::HeartbeatResponse& answer) {
 }
 
 absl::Duration TopologyClient::Interval() const {
+  // Of rounds that are longer than a heartbeat few pass until all have heard.
+  const double rounds =
+      report_.rounds_per_second * absl::ToDoubleSeconds(heartbeat_);
+  const bool chooses = options_.auto_overlap && begun_ < eager_until_ &&
+                       (rounds == 0 || rounds > 1);
   // Each of these waits for the next answer: a view, an eviction, a departure,
   // the agreement on the end, a choice of the overlap.
   const bool eager = view().epoch == 0 || !suspected_.empty() || leaving_ ||
-                     (stop_.round != 0 && !stop_.committed) ||
-                     (options_.auto_overlap && begun_ < eager_until_);
+                     (stop_.round != 0 && !stop_.committed) || chooses;
   return eager ? std::min(heartbeat_, kEagerInterval) : heartbeat_;
 }
 

@@ -48,7 +48,8 @@ constexpr int MaxRequestBytes(int peers) {
 // The interval of heartbeats where something waits for the next answer.
 inline constexpr absl::Duration kEagerInterval = absl::Milliseconds(200);
 // Members whose overlap is chosen send heartbeats in it for the first rounds of
-// a run and of each overlap, so that choices follow one another within them.
+// a run and of each overlap, if these are shorter than a heartbeat, so that
+// choices follow one another within them.
 inline constexpr uint64_t kEagerRounds = 20;
 
 inline constexpr size_t kMaxAddressBytes = 255;

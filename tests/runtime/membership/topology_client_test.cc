@@ -756,6 +756,13 @@ TEST_F(LastViewTest, HeartbeatsAreEagerInTheFirstRoundsOfAnOverlap) {
   *calls_->answer.mutable_view() = ToMessage(next);
   EXPECT_NEAR(heartbeats_from(46), 50, 1);
   EXPECT_NEAR(heartbeats_from(50 + kEagerRounds - 1), 50, 1);
+  PeerReport report;
+  report.rounds_per_second = 0.5;
+  client_->Report(report);
+  EXPECT_NEAR(heartbeats_from(50 + kEagerRounds - 1), 10, 1) << "long rounds";
+  report.rounds_per_second = 5;
+  client_->Report(report);
+  EXPECT_NEAR(heartbeats_from(50 + kEagerRounds - 1), 50, 5);
   EXPECT_NEAR(heartbeats_from(50 + kEagerRounds), 10, 1);
   // A view with the same overlap, after a member has left, say.
   next.epoch = 5;
