@@ -866,7 +866,7 @@ class ProcessTest(unittest.TestCase):
         for end, said in (
                 ([], "start the service with the run's --config, or with "
                      "--set 'mixing.overlap_steps=auto'"),
-                (["--set", "name=other"], "start it with the run's --config")):
+                (["--set", "name=other"], "or check its address")):
             fleet.start_service(of=options + end)
             fleet.start_peer(1)
             self.assertEqual(fleet.wait(1), [1])
