@@ -101,6 +101,13 @@ absl::StatusOr<PeerProcessOptions> ResolveOptions(PeerFlags flags) {
   if (options.run_dir.empty()) {
     options.run_dir = "runs/" + options.config.name();
   }
+  for (const auto& [flag, addresses] :
+       {std::pair("--topology", options.topology),
+        {"--listen", options.listen}}) {
+    if (AreAddresses(addresses)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, " ", addresses, " is not of the form HOST:PORT"));
+  }
   GOSSAMER_RETURN_IF_ERROR(OpenCertificatesOf(options, flags.certificates));
   return options;
 }

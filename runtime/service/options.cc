@@ -201,6 +201,10 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc,
   }
   CommandLine line{.options = flags.service, .text = {}};
   GOSSAMER_ASSIGN_OR_RETURN(line.options.fleet, MakeFleetOptions(flags));
+  if (!AreAddresses(line.options.listen)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--listen ", line.options.listen, " is not of the form HOST:PORT"));
+  }
   GOSSAMER_RETURN_IF_ERROR(CompleteStore(flags, line.options));
   return line;
 }

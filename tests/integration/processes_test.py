@@ -916,6 +916,16 @@ class ProcessTest(unittest.TestCase):
         self.assertNotEqual(result.returncode, 0)
         self.assertIn(str(port), result.stderr)
 
+    def test_an_address_that_is_none_is_named(self):
+        fleet = self.fleet()
+        for addresses in (["--topology", "127.0.0.1:22x"],
+                          ["--topology", "127.0.0.1:1", "--listen", "10.0.0.1"]):
+            result = run(program("gossamer-peer"), "--config", fleet.config,
+                         *addresses)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(f"{addresses[-2]} {addresses[-1]} is not of the form "
+                          "HOST:PORT", result.stderr)
+
     def test_a_service_address_beyond_loopback_needs_insecure(self):
         fleet = self.fleet()
         result = run(program("gossamer-peer"), "--topology", "10.1.2.3:7700",

@@ -126,6 +126,11 @@ TEST(OptionsTest, WrongFlagsAreRefusedAndHelpIsShown) {
   EXPECT_FALSE(Parse({"--set", "peers=four"}).ok());
   EXPECT_FALSE(Parse({"--min-gap", "2"}).ok());
   EXPECT_FALSE(Parse({"--config", "/no/such/file"}).ok());
+  for (const char* address : {"127.0.0.1:22x", "127.0.0.1", ":7700", ""}) {
+    EXPECT_THAT(std::string(Parse({"--listen", address}).status().message()),
+                HasSubstr("of the form HOST:PORT"))
+        << address;
+  }
   const auto help = Parse({"--help"});
   ASSERT_TRUE(help.ok());
   EXPECT_THAT(help->text, HasSubstr("Examples:"));
