@@ -4,15 +4,16 @@
 #
 # Four peers on a ring, the synthetic game of 2,258,308 parameters, steps of
 # 200 ms; codec, overlap_steps and congestion control choose themselves.
-# Rounds/s are those of the later half of a run; a run that has fewer than ten
-# rounds says how many.  Needs root, as gossamer lab does.
+# Rounds/s are those of the later half of a run, behind them the rounds in all; a
+# run that has fewer than ten says only these.  Needs root, as gossamer lab does.
 #
 #   deploy/lab/ladder.sh                             about twenty minutes
 #   RUNGS="ocean world" FOR=120 deploy/lab/ladder.sh
 #   UPLINK=100mbit deploy/lab/ladder.sh              a limit for each host, too
+#   STEP=40ms CONNECTIONS=4 deploy/lab/ladder.sh     several connections an edge
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-case ${1:-} in -h|--help) sed -n '2,14p' "$0" | sed 's/^# \{0,1\}//'; exit 0;; esac
+case ${1:-} in -h|--help) sed -n '2,15p' "$0" | sed 's/^# \{0,1\}//'; exit 0;; esac
 
 bin=${BIN:-build/release/bin}
 work=$(mktemp -d /dev/shm/gossamer-ladder.XXXXXX)
@@ -30,6 +31,7 @@ rounds: 100000
 mixing { $mixing liveness_limit: "600s" }
 game { synthetic { parameters: 2258308 step_time: "${STEP:-200ms}" pace: "sleep" } }
 evaluation { every: 0 }
+resources { connections: ${CONNECTIONS:-1} }
 CONFIG
   printf 'uplink: "%s"\nlink { %s }\n' "${UPLINK:-unlimited}" "$2" >"$work/scenario"
   rm -rf "$work/ladder"
@@ -47,7 +49,8 @@ if len(ends) < 10:
     print(f"{len(ends)} rounds in all")
 else:
     half = ends[len(ends) // 2:]
-    print(f"{(len(half) - 1) / (half[-1] - half[0]).total_seconds():.2f}")
+    rate = (len(half) - 1) / (half[-1] - half[0]).total_seconds()
+    print(f"{rate:.2f} ({len(ends)})")
 PY
 }
 # The codec and the overlap that peer 1 had last.

@@ -65,9 +65,11 @@ CheckResult Congestion(const TcpFacts& facts) {
   const std::string usual = facts.may_cubic ? "cubic" : kernels;
   r.found = absl::StrCat(usual, " for edges");
   if (facts.may_bbr && usual != "bbr") {
-    absl::StrAppend(&r.found,
-                    ", bbr for those that lose packets on a long link",
-                    slow ? " or pause longer than two of TCP's time-outs" : "");
+    absl::StrAppend(
+        &r.found,
+        ", bbr for those that lose packets or have too small a "
+        "window on a long link",
+        slow ? ", or pause longer than two of TCP's time-outs" : "");
   }
   if (usual != kernels) {
     absl::StrAppend(&r.found, ", ", kernels, " for others");

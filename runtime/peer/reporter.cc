@@ -53,13 +53,12 @@ void Reporter::ReportConnections(bool last) {
   }
   const uint64_t bbr = counters.chose_bbr;
   if (const uint64_t times = news(congestion_, bbr)) {
-    Report(
-        "congestion_control",
-        absl::StrFormat("connections were given bbr instead of cubic %d "
-                        "times so far: they pause for long, or lose packets, "
-                        "again and again",
-                        bbr),
-        times);
+    Report("congestion_control",
+           absl::StrFormat("connections were given bbr instead of cubic %d "
+                           "times so far: they pause for long or lose packets, "
+                           "again and again, or their window is too small",
+                           bbr),
+           times);
   }
 }
 

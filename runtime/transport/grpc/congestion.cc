@@ -1,10 +1,12 @@
 #include "runtime/transport/grpc/congestion.h"
 
+#include <linux/tcp.h>  // of tcp_info the fields that <netinet/tcp.h> lacks
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <utility>
 
@@ -15,6 +17,8 @@ namespace {
 
 // Less is no pause, but the time between two packets.
 constexpr absl::Duration kShortest = absl::Milliseconds(10);
+// TCP_ESTABLISHED, which <linux/tcp.h> lacks.
+constexpr int kEstablished = 1;
 
 }  // namespace
 
@@ -31,8 +35,22 @@ bool KernelAllows(std::string_view name) {
 
 std::string_view CongestionChooser::Choose(const Facts& facts) {
   // Each of them sees every poll.
-  const bool pauses = Pauses(facts), loses = Loses(facts);
-  return pauses || loses ? "bbr" : "cubic";
+  const bool pauses = Pauses(facts), loses = Loses(facts),
+             held = IsHeldBack(facts);
+  return pauses || loses || held ? "bbr" : "cubic";
+}
+
+bool CongestionChooser::IsHeldBack(const Facts& facts) {
+  const bool held = facts.unsent > 0 && facts.rtt >= kLongLink &&
+                    facts.rtt < kQueue * facts.least_rtt;
+  const int enough =
+      std::max(kHeldPolls,
+               static_cast<int>(kHeldRoundTrips * facts.rtt / kPollInterval));
+  held_polls_ = std::clamp(held_polls_ + (held ? 1 : -1), 0, enough);
+  since_held_ = held ? 0 : since_held_ + 1;
+  if (held_polls_ == enough) held_back_ = true;
+  if (since_held_ > kForgetAfter) held_back_ = false;
+  return held_back_;
 }
 
 bool CongestionChooser::Loses(const Facts& facts) {
@@ -84,7 +102,7 @@ void SocketCongestion::Poll() {
         getsockopt(s.fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) {
       return true;
     }
-    if (info.tcpi_state != TCP_ESTABLISHED) return false;
+    if (info.tcpi_state != kEstablished) return false;
     // While something is not acknowledged the window makes the pauses.
     const absl::Duration idle =
         info.tcpi_unacked == 0 ? absl::Milliseconds(info.tcpi_last_data_sent)
@@ -93,7 +111,10 @@ void SocketCongestion::Poll() {
         s.chooser.Choose({.idle = idle,
                           .rto = absl::Microseconds(info.tcpi_rto),
                           .rtt = absl::Microseconds(info.tcpi_rtt),
-                          .resent = info.tcpi_total_retrans});
+                          .resent = info.tcpi_total_retrans,
+                          // 0 of a kernel that does not say.
+                          .unsent = info.tcpi_notsent_bytes,
+                          .least_rtt = absl::Microseconds(info.tcpi_min_rtt)});
     if (best == s.has) return false;
     // A kernel that refuses one is asked again after the next change alone.
     s.has = best;

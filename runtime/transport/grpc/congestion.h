@@ -1,5 +1,5 @@
-// The congestion control of each TCP socket, chosen by the pauses that it makes
-// and the packets that it loses.
+// The congestion control of each TCP socket, chosen by the pauses that it
+// makes, the packets that it loses and the window that holds it back.
 //
 // A kernel that starts slowly after a pause halves CUBIC's window for each time
 // in which it would have sent again (RTO); after two of them the next message
@@ -7,10 +7,14 @@
 // message over a part of a round trip, and so does what comes after it on the
 // same socket, which the kernel goes on pacing.  A lost packet cuts CUBIC's
 // window by three tenths, which takes many round trips to grow back; BBR takes
-// no loss for a full link.  So a socket has CUBIC until it pauses for two RTOs
-// again and again, or again and again sends something a second time on a long
-// link.  The size of its messages does not enter: the same one is faster with
-// 64 KiB and with 1 MiB after pauses, and with 1 and 4 MiB after losses.
+// no loss for a full link.  A window that is small after a loss in its first
+// round trips grows for as long as rounds wait, though the link has room: BBR
+// finds the link's rate in ten round trips.  So a socket has CUBIC until it
+// pauses for two RTOs again and again, again and again sends something a second
+// time on a long link, or is held back by its window there for longer than a
+// slow start takes.  The size of its messages does not enter: the same one is
+// faster with 64 KiB and with 1 MiB after pauses, and with 1 and 4 MiB after
+// losses.
 //
 // Internal to transport/grpc, but for KernelAllows().
 
@@ -33,9 +37,11 @@ namespace gossamer {
 // that name.
 bool KernelAllows(std::string_view name);
 
-// The choice for one socket, which is polled every 50 ms.  Pure.
+// The choice for one socket.  Pure.
 class CongestionChooser {
  public:
+  // Each poll is a call of Choose.
+  static constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
   // Long pauses after which a socket has BBR, and short ones in a row after
   // which these are forgotten and it has CUBIC again; polls without a long one
   // after which they are forgotten, too.
@@ -44,6 +50,14 @@ class CongestionChooser {
   // queue that overflows loses packets for some round trips.  kForgetAfter
   // holds of them, too.
   static constexpr int kLosses = 3, kApart = 20;
+  // Round trips and polls for which a window holds back what is ready, until a
+  // socket has BBR.  Of so many a slow start makes half a gigabyte.  Polls
+  // without it count against them; after kForgetAfter of these in a row the
+  // socket has CUBIC again.
+  static constexpr int kHeldRoundTrips = 15, kHeldPolls = 20;
+  // A link has a queue, and so no room, from so many times its least round trip
+  // on.
+  static constexpr double kQueue = 1.25;
   // On shorter links the window grows back at once.
   static constexpr absl::Duration kLongLink = absl::Milliseconds(10);
 
@@ -51,6 +65,8 @@ class CongestionChooser {
     absl::Duration idle = {};  // since it last sent
     absl::Duration rto = {}, rtt = {};
     uint32_t resent = 0;  // packets, so far
+    uint32_t unsent = 0;  // bytes that the window holds back now
+    absl::Duration least_rtt = {};
   };
 
   // `pauses`: the kernel starts slowly after one.
@@ -62,6 +78,7 @@ class CongestionChooser {
  private:
   bool Pauses(const Facts& facts);
   bool Loses(const Facts& facts);
+  bool IsHeldBack(const Facts& facts);
 
   bool pauses_;
   absl::Duration idle_;   // at the last poll
@@ -72,12 +89,16 @@ class CongestionChooser {
   uint32_t resent_ = 0;  // at the last poll
   int losses_ = 0;
   int since_loss_ = kApart;  // polls since one that counted
+  int held_polls_ = 0;       // less those without
+  int since_held_ = 0;       // polls
+  bool held_back_ = false;
 };
 
 // Polls the sockets of a process.
 class SocketCongestion {
  public:
-  static constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
+  static constexpr absl::Duration kPollInterval =
+      CongestionChooser::kPollInterval;
 
   // `pauses` as above.
   explicit SocketCongestion(bool pauses) : pauses_(pauses) {}

@@ -66,8 +66,8 @@ TEST(TcpChecks, SlowStartAfterIdleIsReported) {
   facts.may_bbr = true;
   EXPECT_EQ(CheckTcp(facts)[kCongestion].level, CheckLevel::kOk);
   EXPECT_THAT(CheckTcp(facts)[kCongestion].found,
-              HasSubstr("cubic for edges, bbr for those that lose packets on a "
-                        "long link or pause longer"));
+              HasSubstr("cubic for edges, bbr for those that lose packets or "
+                        "have too small a window on a long link, or pause"));
 }
 
 TEST(TcpChecks, AKernelWithoutBbrIsReported) {
