@@ -51,8 +51,8 @@ CheckResult Idle(const TcpFacts& facts) {
   return r;
 }
 
-// An edge has CUBIC, and BBR as long as it pauses for longer than a kernel that
-// starts slowly after a pause remembers (congestion.h).
+// An edge has CUBIC, and BBR as long as its pauses, its losses or its window
+// ask for it (congestion.h).
 CheckResult Congestion(const TcpFacts& facts) {
   CheckResult r{.name = "tcp congestion"};
   const bool slow = facts.slow_start_after_idle != "0";

@@ -82,7 +82,7 @@ struct TransportCounters {
   // Connections that were shut down before a byte was read, because too many
   // unauthenticated ones were open.
   uint64_t unauthenticated_refused = 0;
-  // Times that a connection was given BBR for its pauses or losses.
+  // Times that a connection was given BBR for its pauses, losses or window.
   uint64_t chose_bbr = 0;
 };
 

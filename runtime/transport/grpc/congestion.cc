@@ -37,20 +37,21 @@ std::string_view CongestionChooser::Choose(const Facts& facts) {
   // Each of them sees every poll.
   const bool pauses = Pauses(facts), loses = Loses(facts),
              held = IsHeldBack(facts);
-  return pauses || loses || held ? "bbr" : "cubic";
+  chose_bbr_ = pauses || loses || held;
+  return chose_bbr_ ? "bbr" : "cubic";
 }
 
 bool CongestionChooser::IsHeldBack(const Facts& facts) {
-  const bool held = facts.unsent > 0 && facts.rtt >= kLongLink &&
+  // BBR holds back what it paces.
+  const bool held = facts.held && !chose_bbr_ && facts.rtt >= kLongLink &&
                     facts.rtt < kQueue * facts.least_rtt;
   const int enough =
       std::max(kHeldPolls,
                static_cast<int>(kHeldRoundTrips * facts.rtt / kPollInterval));
-  held_polls_ = std::clamp(held_polls_ + (held ? 1 : -1), 0, enough);
-  since_held_ = held ? 0 : since_held_ + 1;
-  if (held_polls_ == enough) held_back_ = true;
-  if (since_held_ > kForgetAfter) held_back_ = false;
-  return held_back_;
+  held_polls_ = std::max(held_polls_ + (held ? 1 : -2), 0);
+  held_back_ = std::max(held_back_ - 1, 0);
+  if (held && held_polls_ >= enough) held_back_ = kForgetAfter;
+  return held_back_ > 0;
 }
 
 bool CongestionChooser::Loses(const Facts& facts) {
@@ -107,13 +108,17 @@ void SocketCongestion::Poll() {
     const absl::Duration idle =
         info.tcpi_unacked == 0 ? absl::Milliseconds(info.tcpi_last_data_sent)
                                : absl::ZeroDuration();
+    // A receiver's window and the own network card hold bytes back, too, and
+    // then the window of the congestion control is not full.
+    const bool full = 4 * static_cast<uint64_t>(info.tcpi_unacked) >=
+                      3 * static_cast<uint64_t>(info.tcpi_snd_cwnd);
     const std::string_view best =
         s.chooser.Choose({.idle = idle,
                           .rto = absl::Microseconds(info.tcpi_rto),
                           .rtt = absl::Microseconds(info.tcpi_rtt),
                           .resent = info.tcpi_total_retrans,
-                          // 0 of a kernel that does not say.
-                          .unsent = info.tcpi_notsent_bytes,
+                          // No bytes of a kernel that does not say.
+                          .held = info.tcpi_notsent_bytes > 0 && full,
                           .least_rtt = absl::Microseconds(info.tcpi_min_rtt)});
     if (best == s.has) return false;
     // A kernel that refuses one is asked again after the next change alone.

@@ -7,14 +7,14 @@
 // message over a part of a round trip, and so does what comes after it on the
 // same socket, which the kernel goes on pacing.  A lost packet cuts CUBIC's
 // window by three tenths, which takes many round trips to grow back; BBR takes
-// no loss for a full link.  A window that is small after a loss in its first
-// round trips grows for as long as rounds wait, though the link has room: BBR
-// finds the link's rate in ten round trips.  So a socket has CUBIC until it
-// pauses for two RTOs again and again, again and again sends something a second
-// time on a long link, or is held back by its window there for longer than a
-// slow start takes.  The size of its messages does not enter: the same one is
-// faster with 64 KiB and with 1 MiB after pauses, and with 1 and 4 MiB after
-// losses.
+// no loss for a full link.  A loss in a connection's first round trips
+// ends its slow start: CUBIC then takes many more to fill the link, and rounds
+// wait meanwhile, where BBR finds the link's rate in ten.  So a socket has
+// CUBIC until it pauses for two RTOs again and again, again and again sends
+// something a second time on a long link, or is held back by its window there
+// for longer than a slow start takes, while no queue makes its round trips
+// longer.  The size of its messages does not enter: the same one is faster with
+// 64 KiB and with 1 MiB after pauses, and with 1 and 4 MiB after losses.
 //
 // Internal to transport/grpc, but for KernelAllows().
 
@@ -50,10 +50,10 @@ class CongestionChooser {
   // queue that overflows loses packets for some round trips.  kForgetAfter
   // holds of them, too.
   static constexpr int kLosses = 3, kApart = 20;
-  // Round trips and polls for which a window holds back what is ready, until a
-  // socket has BBR.  Of so many a slow start makes half a gigabyte.  Polls
-  // without it count against them; after kForgetAfter of these in a row the
-  // socket has CUBIC again.
+  // Round trips, and polls at least, for which CUBIC's window holds back what
+  // is ready until a socket has BBR.  In so many round trips a slow start sends
+  // half a gigabyte.  A poll at which it does not counts twice against them.
+  // After kForgetAfter polls the socket has CUBIC again.
   static constexpr int kHeldRoundTrips = 15, kHeldPolls = 20;
   // A link has a queue, and so no room, from so many times its least round trip
   // on.
@@ -65,7 +65,7 @@ class CongestionChooser {
     absl::Duration idle = {};  // since it last sent
     absl::Duration rto = {}, rtt = {};
     uint32_t resent = 0;  // packets, so far
-    uint32_t unsent = 0;  // bytes that the window holds back now
+    bool held = false;    // the window is full, and more is ready
     absl::Duration least_rtt = {};
   };
 
@@ -89,9 +89,9 @@ class CongestionChooser {
   uint32_t resent_ = 0;  // at the last poll
   int losses_ = 0;
   int since_loss_ = kApart;  // polls since one that counted
-  int held_polls_ = 0;       // less those without
-  int since_held_ = 0;       // polls
-  bool held_back_ = false;
+  int held_polls_ = 0;       // less twice those without
+  int held_back_ = 0;        // polls for which the socket still has BBR for it
+  bool chose_bbr_ = false;   // at the last poll
 };
 
 // Polls the sockets of a process.

@@ -144,8 +144,8 @@ SocketTuning ChooseTuning(const TcpSettings& settings,
     tuning.congestion = congestion;
     return tuning;
   }
-  // A message should leave in one burst, as with CUBIC, unless pauses or losses
-  // make its window small again.
+  // A message should leave in one burst, as with CUBIC, unless its window is
+  // too small (congestion.h).
   tuning.congestion = "cubic";
   tuning.adapts = true;
   tuning.pauses = settings.slow_start_after_idle;

@@ -128,43 +128,52 @@ TEST(CongestionChooser, BbrWhereAWindowIsTooSmallForALongLink) {
   const int enough = static_cast<int>(CongestionChooser::kHeldRoundTrips *
                                       kRtt / CongestionChooser::kPollInterval);
   // The choice after so many polls.
-  const auto choose = [](CongestionChooser& chooser, int polls, uint32_t unsent,
+  const auto choose = [](CongestionChooser& chooser, int polls, bool held,
                          absl::Duration rtt = kRtt,
                          absl::Duration least = kRtt) {
     std::string_view has;
     for (int i = 0; i < polls; ++i) {
-      has = chooser.Choose({.rtt = rtt, .unsent = unsent, .least_rtt = least});
+      has = chooser.Choose({.rtt = rtt, .held = held, .least_rtt = least});
     }
     return has;
   };
   CongestionChooser held(/*pauses=*/false);
-  EXPECT_EQ(choose(held, enough - 1, 1000), "cubic");
-  EXPECT_EQ(choose(held, 1, 1000), "bbr");
-  // It stays as long as a minute brings something to hold back.
-  EXPECT_EQ(choose(held, CongestionChooser::kForgetAfter, 0), "bbr");
-  EXPECT_EQ(choose(held, 1, 1000), "bbr");
-  EXPECT_EQ(choose(held, CongestionChooser::kForgetAfter + 1, 0), "cubic");
+  EXPECT_EQ(choose(held, enough - 1, true), "cubic");
+  EXPECT_EQ(choose(held, 1, true), "bbr");
+  // It is tried without BBR after a minute, whatever BBR holds back.
+  EXPECT_EQ(choose(held, CongestionChooser::kForgetAfter - 1, true), "bbr");
+  EXPECT_EQ(choose(held, enough, true), "cubic");
+  EXPECT_EQ(choose(held, 1, true), "bbr");
 
   // A slow start for each message of several, with as long a pause.
   CongestionChooser starts(/*pauses=*/false);
   for (int i = 0; i < 100; ++i) {
-    choose(starts, enough / 2, 1000);
-    EXPECT_EQ(choose(starts, enough / 2, 0), "cubic");
+    choose(starts, enough / 2, true);
+    EXPECT_EQ(choose(starts, enough / 2, false), "cubic");
+  }
+  // The window is full in every other poll.
+  CongestionChooser half(/*pauses=*/false);
+  for (int i = 0; i < 10 * enough; ++i) {
+    EXPECT_EQ(choose(half, 1, i % 2 == 0), "cubic");
   }
   // The link is full: its queue makes round trips longer.
   CongestionChooser full(/*pauses=*/false);
-  EXPECT_EQ(choose(full, 2 * enough, 1000, kRtt, kRtt / 1.5), "cubic");
+  EXPECT_EQ(choose(full, 2 * enough, true, kRtt, kRtt / 1.5), "cubic");
+  // A route with shorter round trips is no reason by itself.
+  CongestionChooser moves(/*pauses=*/false);
+  choose(moves, enough / 2, true);
+  EXPECT_EQ(choose(moves, 1, false, kRtt / 4, kRtt / 4), "cubic");
   CongestionChooser near(/*pauses=*/false);
-  EXPECT_EQ(choose(near, 2 * enough, 1000, absl::Milliseconds(2),
+  EXPECT_EQ(choose(near, 2 * enough, true, absl::Milliseconds(2),
                    absl::Milliseconds(2)),
             "cubic");
   // One round trip is shorter than a poll, which sees no more than a moment.
   CongestionChooser middle(/*pauses=*/false);
   constexpr absl::Duration kMiddle = absl::Milliseconds(20);
   EXPECT_EQ(
-      choose(middle, CongestionChooser::kHeldPolls - 1, 1000, kMiddle, kMiddle),
+      choose(middle, CongestionChooser::kHeldPolls - 1, true, kMiddle, kMiddle),
       "cubic");
-  EXPECT_EQ(choose(middle, 1, 1000, kMiddle, kMiddle), "bbr");
+  EXPECT_EQ(choose(middle, 1, true, kMiddle, kMiddle), "bbr");
 }
 
 // A socket's own congestion control, as the kernel says.
