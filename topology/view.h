@@ -43,6 +43,15 @@ inline constexpr int kMaxOverlap = 8;
 // In a configuration: the service chooses.
 inline constexpr int kAutoOverlap = -1;
 
+// Whether generation `a` is later than `b`.  Generations are serial numbers
+// (RFC 1982), of which none is the last, so a made-up one cannot exhaust them.
+// Of two that are half of all apart, which the RFC leaves open, the larger
+// number is the later.
+inline bool LaterGeneration(uint64_t a, uint64_t b) {
+  constexpr uint64_t kHalf = uint64_t{1} << 63;
+  return a - b < kHalf ? a != b : a - b == kHalf && a > b;
+}
+
 // The membership and the mixing of a fleet from one round on.  (generation,
 // epoch) name it; views of one name differ in their resume round at most.
 struct View {
@@ -81,9 +90,12 @@ struct View {
     for (const Member& m : members) ids.push_back(m.id);
     return gossamer::MakeSchedule(schedule, ids, seed);
   }
+  // Any view is newer than none.
   bool NewerThan(const View& other) const {
-    return generation != other.generation ? generation > other.generation
-                                          : epoch > other.epoch;
+    if (epoch == 0 || other.epoch == 0) return epoch > other.epoch;
+    return generation != other.generation
+               ? LaterGeneration(generation, other.generation)
+               : epoch > other.epoch;
   }
 };
 

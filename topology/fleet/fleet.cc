@@ -60,13 +60,13 @@ absl::Status CheckReport(const FleetHeartbeat& heartbeat) {
   return absl::OkStatus();
 }
 
-// The generation is larger than that of the incarnation before.  The clock
+// The generation is later than that of the incarnation before.  The clock
 // enters because the disk may be an earlier one and forget incarnations
 // between: two of them must not name two views alike.
 uint64_t NextGeneration(uint64_t stored, absl::Time now) {
-  const int64_t clock = absl::ToUnixMillis(now);
-  return std::max(stored + 1,
-                  static_cast<uint64_t>(std::max<int64_t>(clock, 0)));
+  const auto clock =
+      static_cast<uint64_t>(std::max<int64_t>(absl::ToUnixMillis(now), 0));
+  return LaterGeneration(clock, stored) ? clock : stored + 1;
 }
 
 absl::Status Superseded(PeerId id) {

@@ -6,8 +6,9 @@
 namespace gossamer {
 namespace {
 
-// A generation has room for the slots of hundreds of surveys.  Generations are
-// of 48 bits, so that the sum stays below 64.
+// A generation has room for the slots of hundreds of surveys.  That the largest
+// generations lose their high bits does no harm: a number is compared only with
+// the one before it.
 constexpr int kSlotBits = 14;
 
 }  // namespace

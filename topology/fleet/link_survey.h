@@ -31,7 +31,7 @@ inline constexpr size_t kMaxSurveyed = 64;
 class LinkSurvey {
  public:
   struct Task {
-    uint64_t number = 0;  // of the slot; rises over all surveys of a run
+    uint64_t number = 0;  // of the slot; another one in each slot of a run
     PeerId other;
   };
 
@@ -39,8 +39,8 @@ class LinkSurvey {
   explicit LinkSurvey(absl::Duration slot_limit) : slot_limit_(slot_limit) {}
 
   // Begins anew; fewer than two members are done at once.  Numbers of slots
-  // rise with `generation`: peers that have measured for an earlier incarnation
-  // of the service ignore numbers that they have seen.
+  // differ by `generation`: a peer ignores the number that it measured for
+  // last, which may have been for an earlier incarnation of the service.
   void Start(std::vector<PeerId> members, uint64_t generation, absl::Time now);
   bool running() const { return slot_ < slots(); }
   size_t slots() const;

@@ -9,14 +9,6 @@
 namespace gossamer {
 namespace {
 
-// Generations begin at milliseconds since 1970, and no service has come so far.
-// A larger number in a view that a peer hands back is a fault or an attack:
-// generations must have room to go on beyond it.  No clock bounds it more
-// closely, as this service's may be years behind.
-constexpr uint64_t kMaxGeneration = uint64_t{1} << 48;
-// The same of epochs.
-constexpr uint64_t kMaxEpoch = uint64_t{1} << 48;
-
 bool Holds(const View& view, PeerId id) {
   return view.RankOf(id) || view.DepartureOf(id);
 }
@@ -40,13 +32,13 @@ bool ViewRecovery::BringsNewerView(const Registration& r) const {
   return r.trains && r.view && r.view->NewerThan(views_.view());
 }
 
-// A view of a generation below the present one gives way to the next view
-// (Views::ReplaceForgotten).  A view of this generation or a larger one is of a
-// later incarnation than the disk, if the clock is behind that one's: peers
-// would take no view of the present incarnation, as theirs looks newer.
+// A view of an earlier generation than the present one gives way to the next
+// view (Views::ReplaceForgotten).  A view of this generation or a later one is
+// of a later incarnation than the disk, if the clock is behind that one's:
+// peers would take no view of the present incarnation, as theirs looks newer.
 bool ViewRecovery::HasNewerView(const FleetHeartbeat& heartbeat) const {
   const View known = KnownView(heartbeat);
-  return known.generation >= views_.generation() &&
+  return !LaterGeneration(views_.generation(), known.generation) &&
          known.NewerThan(views_.view()) &&
          !std::as_const(roster_).live(heartbeat.peer_id).registered_here;
 }
@@ -86,8 +78,7 @@ absl::Status ViewRecovery::Recover(const Registration& r, absl::Time now) {
 // fleet's, the service is wrong: the fleet goes on without one.
 absl::Status ViewRecovery::CheckView(const Registration& r) const {
   const View& view = *r.view;
-  if (!Holds(view, r.peer_id) || view.generation > kMaxGeneration ||
-      view.epoch > kMaxEpoch ||
+  if (!Holds(view, r.peer_id) || view.epoch > kMaxEpoch ||
       view.configuration_hash != r.configuration_hash) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "register: the view %d that peer %d hands back is none of its own",

@@ -82,7 +82,12 @@ View Views::Next(uint64_t from_round) const {
   View next;
   next.run_id = options_.run_id;
   next.generation = record_.generation;
-  next.epoch = view().epoch + 1;
+  // A view that a peer has handed back may have an epoch near the bound of
+  // those; its generation is over, and the next one's epochs begin anew.
+  next.epoch =
+      view().generation == record_.generation || view().epoch < kMaxEpoch / 2
+          ? view().epoch + 1
+          : 2;
   next.from_round = from_round;
   for (const MemberRecord& m : roster_.members()) {
     if (m.standing == Standing::kMember) {
@@ -167,7 +172,9 @@ void Views::ContinueFrom(const View& view) {
   View recovered = view;
   recovered.resume_round = 0;
   record_.assembled = true;
-  record_.generation = std::max(record_.generation, view.generation) + 1;
+  record_.generation = 1 + (LaterGeneration(view.generation, record_.generation)
+                                ? view.generation
+                                : record_.generation);
   Take(std::move(recovered));
 }
 
@@ -178,8 +185,8 @@ void Views::ContinueFrom(const View& view) {
 void Views::ReplaceForgotten(const View& known, const MemberRecord& member,
                              absl::Time now) {
   if (!assembled() || !IsMemberOrLeaving(member) || member.finished ||
-      known.generation >= record_.generation || !known.NewerThan(view()) ||
-      !roster_.HeardAll(now)) {
+      !LaterGeneration(record_.generation, known.generation) ||
+      !known.NewerThan(view()) || !roster_.HeardAll(now)) {
     return;
   }
   Renew();

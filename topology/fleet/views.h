@@ -20,6 +20,9 @@
 
 namespace gossamer {
 
+// A view that a peer hands back has an epoch of at most this.
+inline constexpr uint64_t kMaxEpoch = uint64_t{1} << 48;
+
 // A fleet of these options can have `view`; `assembled`: other members than the
 // first ones may be in it only if it is elastic.
 bool SameFleet(const View& view, bool assembled, const FleetOptions& options);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "topology/fleet/fleet.h"
+#include "topology/fleet/views.h"
 
 namespace gossamer {
 namespace {
@@ -574,22 +575,48 @@ TEST_F(OldDiskTest, OnlyAValidViewIsTakenBack) {
   EXPECT_EQ(code(1, view), absl::StatusCode::kOk);
 }
 
-TEST_F(OldDiskTest, AViewWhoseNumbersLeaveNoRoomIsNotTakenBack) {
+TEST_F(OldDiskTest, AViewWhoseEpochLeavesNoRoomIsNotTakenBack) {
   Assemble(3);
   const View view = fleet_->record().view;
   Begin(3);
   View ahead = view;
-  for (const auto& [generation, epoch] :
-       {std::pair((uint64_t{1} << 48) + 1, view.epoch),
-        {UINT64_MAX, view.epoch},
-        {view.generation, UINT64_MAX}}) {
-    ahead.generation = generation;
+  for (const uint64_t epoch : {kMaxEpoch + 1, UINT64_MAX}) {
     ahead.epoch = epoch;
     EXPECT_EQ(ReturnView(1, 101, ahead).status().code(),
               absl::StatusCode::kInvalidArgument);
   }
   EXPECT_TRUE(fleet_->record().members.empty());
   EXPECT_TRUE(ReturnView(1, 101, view).ok());
+}
+
+// Without certificates a member may make up any view, of which a service that
+// has lost its disk goes on: views that follow can be handed back all the same.
+TEST_F(OldDiskTest, NoViewThatAMemberMakesUpUsesUpTheGenerations) {
+  Assemble(5);
+  const View first = fleet_->record().view;
+  constexpr uint64_t kHalf = uint64_t{1} << 63;
+  for (const uint64_t generation :
+       {first.generation + 1, uint64_t{1} << 48, kHalf - 1, kHalf, kHalf + 1,
+        first.generation + kHalf - 1, first.generation + kHalf,
+        first.generation + kHalf + 1, UINT64_MAX - 1, UINT64_MAX}) {
+    for (const uint64_t epoch : {first.epoch, kMaxEpoch / 2, kMaxEpoch}) {
+      SCOPED_TRACE(testing::Message() << generation << " " << epoch);
+      View known = first;
+      known.generation = generation;
+      known.epoch = epoch;
+      // The disk is lost again and again, and a member goes each time.
+      for (int members = 5; members > 3; --members) {
+        Begin(members);
+        TakeBack(members, known);
+        fleet_->Evict({static_cast<uint64_t>(members)}, "of this", now_);
+        const View next = fleet_->record().view;
+        ASSERT_EQ(next.members.size(), members - 1);
+        ASSERT_TRUE(next.NewerThan(known));
+        EXPECT_FALSE(known.NewerThan(next));
+        known = next;
+      }
+    }
+  }
 }
 
 // An evicted peer that returns has parameters but no view to return; the
