@@ -32,8 +32,7 @@ void FailureDetector::Heard(PeerId peer, absl::Time now) {
   // A frame of the peer also ends the extension by an indirect ack.
   if (it == watched_.end() || it->second.heard >= now) return;
   Watched& watched = it->second;
-  if (now - watched.heard > suspect_after_ &&
-      std::ranges::binary_search(suspected_, peer)) {
+  if (watched.was_suspected) {
     watched.false_suspicions =
         std::min(watched.false_suspicions + 1, kMaxFalseSuspicions);
     watched.falsely_suspected_at = now;
@@ -42,12 +41,22 @@ void FailureDetector::Heard(PeerId peer, absl::Time now) {
   }
   watched.heard = now;
   watched.indirect_ack_used = false;
+  watched.was_suspected = false;
   watched.asked = absl::InfinitePast();
 }
 
-void FailureDetector::OnIndirectAck(PeerId peer) {
+void FailureDetector::OnIndirectAck(PeerId peer, absl::Time now) {
   const auto it = watched_.find(peer);
-  if (it != watched_.end()) it->second.indirect_ack_used = true;
+  // An answer that comes late, when the peer has been heard of, is of the
+  // silence before.
+  if (it != watched_.end() && now - it->second.heard > suspect_after_ / 2) {
+    it->second.indirect_ack_used = true;
+  }
+}
+
+bool FailureDetector::HasIndirectAck(PeerId peer) const {
+  const auto it = watched_.find(peer);
+  return it != watched_.end() && it->second.indirect_ack_used;
 }
 
 std::vector<PeerId> FailureDetector::ChooseProxies(
@@ -91,7 +100,7 @@ FailureDetector::Probes FailureDetector::Tick(absl::Time now) {
   }
   Probes probes;
   suspected_.clear();
-  for (const auto& [peer, watched] : watched_) {
+  for (auto& [peer, watched] : watched_) {
     const absl::Duration silence = now - watched.heard;
     // An edge with traffic is never probed: any frame counts as heard.
     if (silence > suspect_after_ / 4) probes.direct.push_back(peer);
@@ -99,6 +108,7 @@ FailureDetector::Probes FailureDetector::Tick(absl::Time now) {
         (health_multiplier() + (watched.indirect_ack_used ? 1 : 0))
         << watched.false_suspicions;
     if (silence > times * suspect_after_) {
+      watched.was_suspected = true;
       suspected_.push_back(peer);
     }
   }

@@ -34,10 +34,12 @@ class FailureDetector {
   void Watch(const std::set<PeerId>& peers, absl::Time now);
   void Heard(PeerId peer, absl::Time now);
 
-  // A proxy has had an answer of the peer.  Extends the peer's suspicion time
-  // once per silence, so that indirect answers alone cannot keep a dead peer in
-  // the fleet.
-  void OnIndirectAck(PeerId peer);
+  // A proxy, or the service, has heard of the peer in its silence.  Extends the
+  // peer's suspicion time once per silence, so that indirect answers alone
+  // cannot keep a dead peer in the fleet.
+  void OnIndirectAck(PeerId peer, absl::Time now);
+  // A proxy or the service has heard of it in the present silence.
+  bool HasIndirectAck(PeerId peer) const;
 
   struct IndirectProbe {
     PeerId proxy;  // a peer that has been heard of lately
@@ -63,6 +65,7 @@ class FailureDetector {
   struct Watched {
     absl::Time heard;
     bool indirect_ack_used = false;  // during this silence
+    bool was_suspected = false;      // during this silence
     int false_suspicions = 0;        // doublings of its suspicion time
     absl::Time falsely_suspected_at = absl::InfinitePast();
     absl::Time asked = absl::InfinitePast();  // when proxies were asked last

@@ -110,6 +110,7 @@ void TopologyClient::Rejoin(bool trained) {
   if (trained_) options_.checkpoint_rounds.clear();
   received_ = std::make_shared<const ReceivedView>();
   suspected_.clear();
+  heard_.clear();
   report_.sketch.clear();
   begun_ = acknowledged_stop_ = 0;
   adopted_ = false;
@@ -346,7 +347,7 @@ void TopologyClient::Learn(const wire::HeartbeatResponse& response) {
       Members(response.joiner_id(), response.joiner_address(), kMaxJoiners);
   // A task that was answered already may be in the answer still.
   survey_.reset();
-  if (response.survey_number() > measured_number_ &&
+  if (response.survey_number() != measured_number_ &&
       response.survey_peer() != 0 &&
       response.survey_address().size() <= kMaxAddressBytes) {
     survey_ = {.number = response.survey_number(),
@@ -354,6 +355,13 @@ void TopologyClient::Learn(const wire::HeartbeatResponse& response) {
                       .address = response.survey_address()}};
   }
   first_named_ = response.first_named();
+  heard_.clear();
+  for (const PeerId peer : suspected_) {
+    const auto& heard = response.heard();
+    if (std::ranges::find(heard, peer.value) != heard.end()) {
+      heard_.push_back(peer);
+    }
+  }
   outside_ = response.outside();
   if (outside_) {
     wait_ = std::clamp(absl::Seconds(response.wait_seconds()),
@@ -406,6 +414,7 @@ absl::Duration TopologyClient::Interval() const {
 // fleet do not all return at once.
 void TopologyClient::Retry(const absl::Status& why) {
   SetReachable(why);
+  heard_.clear();
   const absl::Duration full = std::min(
       kLastRetry, kFirstRetry * (1 << std::min<uint64_t>(failures_, 6)));
   const double jitter =

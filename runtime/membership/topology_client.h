@@ -146,6 +146,7 @@ class TopologyClient final : public Membership {
   void SetReady() override;
   std::vector<Member> joiners() const override { return joiners_; }
   void Suspect(const std::vector<PeerId>& peers) override;
+  std::vector<PeerId> heard_by_service() const override { return heard_; }
   std::optional<SurveyTask> survey() const override { return survey_; }
   void ReportMeasured(uint64_t number,
                       std::optional<LinkMeasurement> measured) override;
@@ -232,6 +233,7 @@ class TopologyClient final : public Membership {
   bool outside_ = false;
   absl::Duration wait_;  // the time until it may register again
   std::vector<PeerId> suspected_;
+  std::vector<PeerId> heard_;  // of them, by the service
   std::vector<Member> donors_, joiners_;
   bool first_named_ = false;
   std::optional<SurveyTask> survey_;

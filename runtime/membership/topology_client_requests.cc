@@ -57,6 +57,8 @@ void TopologyClient::Suspect(const std::vector<PeerId>& peers) {
   // own.
   if (peers == suspected_) return;
   suspected_ = peers;
+  // The service's last answer was about the suspicions before.
+  heard_.clear();
   SendSoon();
 }
 

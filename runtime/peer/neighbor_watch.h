@@ -1,5 +1,6 @@
 // The watch over silent neighbours: it pings them, also through others, and
-// reports the suspected to the topology service.
+// reports the suspected to the topology service, which answers whether it has
+// heard of them since.
 //
 // Knows nothing of what becomes of a suspected peer.
 
@@ -40,10 +41,14 @@ class NeighborWatch {
   // Ticks every period from now on.
   void Start();
   // Drops the suspicions of an incarnation that is over.
-  void Reset() { suspected_.clear(); }
+  void Reset() {
+    suspected_.clear();
+    heard_by_others_.clear();
+  }
 
  private:
   void Tick();
+  void ReportSuspected();
 
   EventLoop* const loop_;
   LinkProber* const prober_;
@@ -53,6 +58,7 @@ class NeighborWatch {
   FailureDetector detector_;
   EventLoop::TimerId timer_{};
   std::vector<PeerId> suspected_;
+  std::set<PeerId> heard_by_others_;  // of them, as was reported
 };
 
 }  // namespace gossamer

@@ -176,10 +176,13 @@ double ServicedFleet::ConsensusDistance(const std::set<PeerId>& ids) const {
 }
 
 int ServicedFleet::Count(const std::string& kind) const {
-  return static_cast<int>(
-      std::ranges::count_if(told_, [&](const std::string& line) {
-        return absl::StrContains(line, absl::StrCat(": ", kind, ": "));
-      }));
+  return CountText(absl::StrCat(": ", kind, ": "));
+}
+
+int ServicedFleet::CountText(const std::string& words) const {
+  return static_cast<int>(std::ranges::count_if(
+      told_,
+      [&](const std::string& line) { return absl::StrContains(line, words); }));
 }
 
 }  // namespace gossamer

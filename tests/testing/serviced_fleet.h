@@ -84,6 +84,8 @@ class ServicedFleet {
   const std::string& violation() const { return violation_; }
   // Returns the number of events of one kind, at all peers.
   int Count(const std::string& kind) const;
+  // Returns the number of events whose text has `words`.
+  int CountText(const std::string& words) const;
 
  private:
   void AfterEvent();

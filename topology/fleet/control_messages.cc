@@ -125,6 +125,7 @@ void Fill(const FleetAnswer& answer, wire::HeartbeatResponse& response) {
   response.set_outside(answer.outside);
   response.set_first_named(answer.first_named);
   response.set_wait_seconds(absl::ToDoubleSeconds(answer.wait));
+  for (const PeerId id : answer.heard) response.add_heard(id.value);
   for (const Member& m : answer.donors) {
     response.add_donor_id(m.id.value);
     response.add_donor_address(m.address);

@@ -66,7 +66,8 @@ inline constexpr EventInfo kEventKinds[] = {
      "the same release and configuration everywhere"},
     {"congestion_control",
      "connections were given BBR: they pause for longer than two of TCP's "
-     "time-outs, or lose packets, again and again",
+     "time-outs, or lose packets, again and again, or CUBIC's window holds "
+     "them back",
      ""},
     {"connection_refused",
      "a certificate is another peer's, has expired or was revoked; or the "
@@ -105,8 +106,9 @@ inline constexpr EventInfo kEventKinds[] = {
     {"member_joined", "the next view has a new member", ""},
     {"member_leaves", "a member leaves in good order", ""},
     {"member_removed", "a member was removed from the view", ""},
-    {"member_suspected", "a neighbour does not answer",
-     "look at its machine, if it does not come back"},
+    {"member_suspected",
+     "a neighbour does not answer; it says so if others hear that neighbour",
+     "look at its machine, or at the path to it, if it does not come back"},
     {"nccl_broken",
      "a communicator of NCCL was given up: its bodies travel by gRPC until the "
      "next view has another one",

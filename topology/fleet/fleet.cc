@@ -369,6 +369,7 @@ FleetAnswer Fleet::Answer(const FleetHeartbeat& heartbeat, absl::Time now) {
   if (!member.in_view) return answer;
   answer.joiners = donors_.JoinersOf(member.id);
   answer.first_named = roster_.FirstNamedBy(views_.view().epoch, member);
+  answer.heard = suspicion_.HeardSince(member.id, now);
   // A view is sent only until the member says that it knows it, so that most
   // answers are small.
   if (views_.view().NewerThan(KnownView(heartbeat))) {

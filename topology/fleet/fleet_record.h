@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -78,7 +79,8 @@ struct LiveMember {
   PeerReport report;
   uint64_t round_begun = 0;
   uint64_t acknowledged_stop = 0;
-  std::set<PeerId> suspected;
+  // The peers that it suspects, and since when.
+  std::map<PeerId, absl::Time> suspected;
   absl::Time may_return = absl::InfinitePast();
   absl::Time leaving_since = absl::InfiniteFuture();
   bool ready = false;
@@ -188,6 +190,7 @@ struct FleetAnswer {
   std::vector<Member> donors;   // to a peer that needs parameters
   std::vector<Member> joiners;  // to a member: the peers that get them from it
   bool first_named = false;     // Roster::FirstNamedBy the present view
+  std::vector<PeerId> heard;    // Suspicion::HeardSince
 };
 
 // One peer as `gossamer status` shows it.

@@ -141,6 +141,9 @@ class Membership {
   virtual std::vector<Member> joiners() const { return {}; }
   // Neighbours that do not answer, all of them at each call.
   virtual void Suspect(const std::vector<PeerId>& peers) {}
+  // Of those, the peers that the service has heard of since, by its last
+  // answer: the path to them may be broken.
+  virtual std::vector<PeerId> heard_by_service() const { return {}; }
   // The measurement to make now, until its result is reported or another task
   // comes.
   virtual std::optional<SurveyTask> survey() const { return std::nullopt; }

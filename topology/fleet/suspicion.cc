@@ -13,24 +13,29 @@ namespace gossamer {
 
 void Suspicion::Learn(const FleetHeartbeat& heartbeat, absl::Time now) {
   LiveMember& live = roster_.live(heartbeat.peer_id);
-  std::set<PeerId> suspected;
+  std::map<PeerId, absl::Time> suspected;
   // Ids that are no peers are passed over, so that a heartbeat cannot grow the
   // set beyond the roster.
   for (const PeerId id : heartbeat.suspected) {
-    if (roster_.Find(id) != nullptr) suspected.insert(id);
+    if (roster_.Find(id) == nullptr) continue;
+    const auto before = live.suspected.find(id);
+    suspected.emplace(id,
+                      before != live.suspected.end() ? before->second : now);
   }
   std::vector<PeerId> fresh;
-  for (const PeerId id : suspected) {
+  for (const auto& [id, since] : suspected) {
     // A suspicion is counted when a member comes under it, not once for every
     // neighbour that joins in.
     if (!live.suspected.contains(id) && Suspecters(id, now) == 0) {
       fresh.push_back(id);
     }
   }
-  for (const PeerId id : live.suspected) {
+  for (const auto& [id, since] : live.suspected) {
     if (!suspected.contains(id)) suspecters_[id].erase(heartbeat.peer_id);
   }
-  for (const PeerId id : suspected) suspecters_[id].insert(heartbeat.peer_id);
+  for (const auto& [id, since] : suspected) {
+    suspecters_[id].insert(heartbeat.peer_id);
+  }
   live.suspected = std::move(suspected);
   if (fresh.empty()) return;
   roster_.counts().suspicions += fresh.size();
@@ -46,6 +51,20 @@ void Suspicion::Learn(const FleetHeartbeat& heartbeat, absl::Time now) {
         fresh.size() == 1 ? "does" : "do", heartbeat.peer_id.value,
         times == 1 ? "" : absl::StrCat(" (", times, " times so far)")));
   }
+}
+
+std::vector<PeerId> Suspicion::HeardSince(PeerId id, absl::Time now) const {
+  std::vector<PeerId> heard;
+  const Roster& roster = roster_;
+  for (const auto& [suspected, since] : roster.live(id).suspected) {
+    // The peer may have been forgotten since.
+    const MemberRecord* m = roster.Find(suspected);
+    if (m != nullptr && roster.HasLease(*m, now) &&
+        roster.live(suspected).last_heard > since) {
+      heard.push_back(suspected);
+    }
+  }
+  return heard;
 }
 
 // Peers connect with their neighbours of a view as soon as they hear of it, not

@@ -10,6 +10,7 @@
 #include <memory>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
@@ -31,6 +32,10 @@ class Suspicion {
 
   // Takes the suspicions of a heartbeat in place of that peer's last ones.
   void Learn(const FleetHeartbeat& heartbeat, absl::Time now);
+  // Of the peers that `id` suspects, those with a lease that have sent a
+  // heartbeat since the service heard of the suspicion: the answer to a probe
+  // through the service.
+  std::vector<PeerId> HeardSince(PeerId id, absl::Time now) const;
   // Neighbours with a lease that suspect `id`.
   int Suspecters(PeerId id, absl::Time now) const;
   // Enough neighbours suspect `id` to evict it.

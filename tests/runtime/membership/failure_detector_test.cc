@@ -77,7 +77,7 @@ TEST_F(FailureDetectorTest, APeerWithIndirectAcksGainsOneSuspicionTime) {
   for (int acks = 0; acks < 14; ++acks) {
     Run(0.25);
     EXPECT_THAT(detector_.suspected(), IsEmpty()) << acks;
-    detector_.OnIndirectAck(kA);
+    detector_.OnIndirectAck(kA, now_);
   }
   EXPECT_THAT(indirect_, IsEmpty());
   Run(1);
@@ -85,6 +85,28 @@ TEST_F(FailureDetectorTest, APeerWithIndirectAcksGainsOneSuspicionTime) {
   // The peer's next silence is a new one.
   detector_.Heard(kA, now_);
   Run(4.25);
+  EXPECT_THAT(detector_.suspected(), ElementsAre(kA));
+}
+
+// The service answers once the peer is suspected.
+TEST_F(FailureDetectorTest, AnAckThatComesAfterASuspicionEndsItForAWhile) {
+  Run(2.3);
+  EXPECT_THAT(detector_.suspected(), ElementsAre(kA));
+  detector_.OnIndirectAck(kA, now_);
+  Run(1.5);
+  EXPECT_THAT(detector_.suspected(), IsEmpty());
+  EXPECT_TRUE(detector_.HasIndirectAck(kA));
+  Run(0.5);
+  EXPECT_THAT(detector_.suspected(), ElementsAre(kA));
+}
+
+TEST_F(FailureDetectorTest, AnAckOfASilenceThatIsOverCountsForNoOther) {
+  Run(2.3);
+  detector_.Heard(kA, now_);
+  detector_.OnIndirectAck(kA, now_);
+  EXPECT_FALSE(detector_.HasIndirectAck(kA));
+  // It was suspected for nothing, and has twice the time.
+  Run(4.3);
   EXPECT_THAT(detector_.suspected(), ElementsAre(kA));
 }
 

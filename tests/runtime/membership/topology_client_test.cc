@@ -622,8 +622,9 @@ class LateCalls final : public TopologyCalls {
   void Heartbeat(wire::HeartbeatRequest,
                  Done<wire::HeartbeatResponse> done) override {
     ++heartbeats;
-    loop_->Post(
-        [this, done = std::move(done)] { done(absl::OkStatus(), answer); });
+    loop_->Post([this, done = std::move(done)] {
+      done(up ? absl::OkStatus() : absl::UnavailableError("away"), answer);
+    });
   }
 
   bool up = false;
@@ -769,6 +770,27 @@ TEST_F(LastViewTest, HeartbeatsAreEagerInTheFirstRoundsOfAnOverlap) {
   next.from_round = 80;
   *calls_->answer.mutable_view() = ToMessage(next);
   EXPECT_NEAR(heartbeats_from(80), 10, 1);
+}
+
+TEST_F(LastViewTest, TheServiceIsBelievedAboutSuspectedPeersAlone) {
+  Begin({40});
+  calls_->up = true;
+  shared_.RunFor(absl::Seconds(5));
+  client_->Suspect({{1}, {3}});
+  for (const uint64_t peer : {3, 3, 4}) calls_->answer.add_heard(peer);
+  shared_.RunFor(absl::Seconds(2));
+  EXPECT_THAT(client_->heard_by_service(), ::testing::ElementsAre(PeerId{3}));
+  // Another suspicion, and a service that does not answer, leave nothing of it.
+  client_->Suspect({{1}});
+  EXPECT_TRUE(client_->heard_by_service().empty());
+  shared_.RunFor(absl::Seconds(2));
+  EXPECT_TRUE(client_->heard_by_service().empty());
+  client_->Suspect({{3}});
+  shared_.RunFor(absl::Seconds(2));
+  EXPECT_THAT(client_->heard_by_service(), ::testing::ElementsAre(PeerId{3}));
+  calls_->up = false;
+  shared_.RunFor(absl::Seconds(5));
+  EXPECT_TRUE(client_->heard_by_service().empty());
 }
 
 TEST(TopologyClientTest, HeartbeatsAtDifferentMomentsShareSketchedRounds) {

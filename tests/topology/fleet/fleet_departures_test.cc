@@ -85,6 +85,31 @@ TEST_F(FleetDeparturesTest, SilenceOrSuspicionAloneEvictsNoMember) {
   EXPECT_EQ(Members().size(), 4);
 }
 
+// Its answer counts only what came after the suspicion: a heartbeat from before
+// says nothing about a peer that has died since.
+TEST_F(FleetDeparturesTest, TheServiceAnswersForASuspectedMemberThatItHears) {
+  Assemble(5);
+  Run(10);
+  Suspect(2, {{3}, {77}});
+  const auto heard = [this] {
+    return fleet_->Heartbeat(beats_[2], now_)->heard;
+  };
+  EXPECT_THAT(heard(), IsEmpty()) << "it is heard of before the suspicion";
+  const FleetHeartbeat beat = beats_[3];
+  beats_.erase(3);
+  Run(2);
+  EXPECT_THAT(heard(), IsEmpty());
+  beats_[3] = beat;
+  Run(1);
+  EXPECT_THAT(heard(), ElementsAre(PeerId{3}));
+  beats_.erase(3);
+  Suspect(2, {});
+  Run(1);
+  EXPECT_THAT(heard(), IsEmpty());
+  Suspect(2, {{3}});
+  EXPECT_THAT(heard(), IsEmpty()) << "another suspicion";
+}
+
 TEST_F(FleetDeparturesTest, AnExpelledMemberIsEvictedThoughItIsAlive) {
   Assemble(4);
   Run(10);
