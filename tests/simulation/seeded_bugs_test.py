@@ -66,7 +66,7 @@ BY_SEARCH = {"basis-twice", "reset-any-time", "no-nonce"}
 SOURCES = ("algorithms", "runtime", "topology", "tests/simulation")
 # The seed at which the search begins, for bugs that few seeds show.
 FIRST = {"commit-unacknowledged": 2361, "leave-unanswered": 601,
-         "greet-nobody": 301, "keep-turns": 781, "meet-late": 141,
+         "greet-nobody": 4001, "keep-turns": 781, "meet-late": 141,
          "meet-by-old-view": 4221, "forget-late-meetings": 6021,
          "expect-by-any-view": 4961}
 SEEDS = 300
