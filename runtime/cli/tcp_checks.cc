@@ -80,7 +80,10 @@ CheckResult Congestion(const TcpFacts& facts) {
         "only for peers far apart: ",
         slow ? "set tcp_slow_start_after_idle (above), for pauses; " : "",
         facts.may_bbr ? "" : "modprobe tcp_bbr, and ",
-        "sysctl -w net.ipv4.tcp_allowed_congestion_control=\"reno cubic bbr\"");
+        "sysctl -w net.ipv4.tcp_allowed_congestion_control=\"reno cubic bbr\"",
+        facts.may_bbr ? ""
+                      : "; or, without root, resources.connections: 4, which "
+                        "makes up for a part of it");
   }
   return r;
 }

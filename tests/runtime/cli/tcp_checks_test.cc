@@ -78,6 +78,7 @@ TEST(TcpChecks, AKernelWithoutBbrIsReported) {
   facts.may_bbr = false;
   const CheckResult without_bbr = CheckTcp(facts)[kCongestion];
   EXPECT_EQ(without_bbr.level, CheckLevel::kWarn);
+  EXPECT_THAT(without_bbr.advice, HasSubstr("resources.connections: 4"));
   EXPECT_THAT(without_bbr.advice,
               AllOf(HasSubstr("only for peers far apart: modprobe tcp_bbr"),
                     Not(HasSubstr("slow_start"))));
