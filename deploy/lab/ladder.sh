@@ -36,8 +36,13 @@ CONFIG
   printf 'uplink: "%s"\nlink { %s }\n' "${UPLINK:-unlimited}" "$2" >"$work/scenario"
   rm -rf "$work/ladder"
   # The fleet stops as at Ctrl-C; one that cannot is killed.
+  local ended=0
   timeout --signal INT --kill-after 60 "${FOR:-60}" "$bin/gossamer" lab --scenario "$work/scenario" \
-    --config "$work/config" --runs "$work" --name ladder >"$work/log" 2>&1 || true
+    --config "$work/config" --runs "$work" --name ladder >"$work/log" 2>&1 || ended=$?
+  case $ended in
+    0|124|137) ;;  # by itself; at its time; killed
+    *) echo "ladder: $1 on $2 ended with $ended: $(tail -n 1 "$work/log")" >&2; exit 1 ;;
+  esac
   python3 - "$work/ladder/peer-1/metrics.jsonl" <<'PY'
 import datetime, json, sys
 try:
