@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <optional>
 #include <utility>
 
@@ -117,7 +116,7 @@ void SocketCongestion::Poll() {
                           .rto = absl::Microseconds(info.tcpi_rto),
                           .rtt = absl::Microseconds(info.tcpi_rtt),
                           .resent = info.tcpi_total_retrans,
-                          // No bytes of a kernel that does not say.
+                          // A kernel without the field says 0.
                           .held = info.tcpi_notsent_bytes > 0 && full,
                           .least_rtt = absl::Microseconds(info.tcpi_min_rtt)});
     if (best == s.has) return false;
