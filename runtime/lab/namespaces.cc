@@ -75,11 +75,6 @@ void ReturnTo(int ns, int type) {
 
 }  // namespace
 
-void FileDescriptor::Close() {
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = -1;
-}
-
 absl::StatusOr<FileDescriptor> MakeNetwork() {
   GOSSAMER_ASSIGN_OR_RETURN(const FileDescriptor own, Open(kOwnNetwork));
   // A thread that may not return must not leave: entering its own network first

@@ -9,29 +9,10 @@
 
 #include <sys/types.h>
 
-#include <utility>
-
 #include "absl/status/statusor.h"
+#include "runtime/base/file_descriptor.h"
 
 namespace gossamer {
-
-// Owns a file descriptor; -1: none.
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd = -1) : fd_(fd) {}
-  ~FileDescriptor() { Close(); }
-  FileDescriptor(FileDescriptor&& other) noexcept
-      : fd_(std::exchange(other.fd_, -1)) {}
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  int get() const { return fd_; }
-  void Close();
-
- private:
-  int fd_;
-};
 
 // Makes a network without devices but `lo`, which is down.  It lasts as long as
 // its descriptor, a process in it or a device's descriptor.  The calling thread

@@ -143,7 +143,7 @@ absl::StatusOr<int> Run(const ServiceOptions& options) {
   if (options.exposure.insecure) {
     Say("warning: --insecure: traffic is neither encrypted nor authenticated");
   }
-  WarnOfRoom(options, service->limiter()->authenticated_capacity());
+  WarnOfRoom(options, service->authenticated_capacity());
   // The file comes once the port answers: scripts wait for it.
   if (!options.port_file.empty()) {
     const absl::Status written =

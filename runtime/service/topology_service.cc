@@ -11,8 +11,8 @@
 #include "algorithms/base/status_macros.h"
 #include "runtime/membership/view_signature.h"
 #include "runtime/transport/grpc/grpc_status.h"
+#include "runtime/transport/grpc/socket_names.h"
 #include "runtime/transport/grpc/socket_tuning.h"
-#include "runtime/transport/grpc/tls.h"
 #include "topology/fleet/protocol.h"
 
 namespace gossamer {
@@ -25,6 +25,9 @@ constexpr size_t kMaxUnauthenticated = 1024;
 
 // The calls that one connection may have under way.
 constexpr int kMaxStreams = 16;
+
+// The time for TLS, and that for HTTP/2 to begin.
+constexpr absl::Duration kHandshakeTime = absl::Seconds(10);
 
 absl::StatusOr<std::string> RandomKey() {
   unsigned char key[32];
@@ -143,7 +146,9 @@ void TopologyService::NoteSerial(const grpc::CallbackServerContext& context,
     serials_[caller->identity.peer] = caller->serial;
     return;
   }
-  const absl::StatusOr<Certificate> shown = ShownBy(*context.auth_context());
+  const absl::StatusOr<std::string> pem = ShownBy(context);
+  if (!pem.ok()) return;
+  const absl::StatusOr<Certificate> shown = ReadCertificate(*pem);
   if (!shown.ok() || shown->identity.role != Role::kPeer ||
       shown->identity.run != options_.run_id) {
     return;
@@ -193,10 +198,16 @@ absl::StatusOr<TopologyService::Progress> TopologyService::Tick() {
   return Progress();
 }
 
+absl::StatusOr<std::string> TopologyService::ShownBy(
+    const grpc::CallbackServerContext& context) const {
+  return shown_->Of(context.peer());
+}
+
 absl::StatusOr<Certificate> TopologyService::CallerOf(
     const grpc::CallbackServerContext& context) const {
   if (certificates_ == nullptr) return Certificate{};
-  return CheckCaller(*certificates_, *context.auth_context());
+  GOSSAMER_ASSIGN_OR_RETURN(const std::string pem, ShownBy(context));
+  return certificates_->Check(pem);
 }
 
 absl::Status TopologyService::Authorize(
@@ -217,8 +228,8 @@ absl::Status TopologyService::Authorize(
   }
   if (authorized.ok()) return authorized;
   events_->ReportByTime("call_refused", now,
-                        absl::StrCat("from ", context.peer(), ": ",
-                                     PlainText(authorized.message())));
+                        absl::StrCat("from ", PlainAddress(context.peer()),
+                                     ": ", PlainText(authorized.message())));
   return authorized;
 }
 
@@ -327,8 +338,18 @@ absl::StatusOr<TopologyServer> StartTopologyServer(
     std::shared_ptr<CertificateFolder> certificates) {
   TopologyServer started;
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(
-      listen, TlsCredentials(std::move(certificates)).Server(), &started.port);
+  // No option of TCP matters for messages this small; limiter and guard do.
+  const ServerSockets sockets = {.limiter = service->limiter(),
+                                 .guard = service->guard()};
+  if (certificates == nullptr) {
+    builder.AddListeningPort(listen, grpc::InsecureServerCredentials(),
+                             &started.port);
+    AddTuning(sockets, &builder);
+  } else {
+    started.gate =
+        std::make_unique<TlsGate>(std::move(certificates), service->shown(),
+                                  sockets, kHandshakeTime, &builder);
+  }
   builder.RegisterService(service);
   builder.SetMaxReceiveMessageSize(service->max_request_bytes());
   builder.SetMaxSendMessageSize(kMaxAnswerBytes);
@@ -343,7 +364,9 @@ absl::StatusOr<TopologyServer> StartTopologyServer(
   // Metadata is read before any handler sees the call.
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
   // A caller that dawdles, opens too many streams or has gone is cut off.
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
+  builder.AddChannelArgument(
+      GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+      static_cast<int>(absl::ToInt64Milliseconds(kHandshakeTime)));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 15'000);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
@@ -351,10 +374,9 @@ absl::StatusOr<TopologyServer> StartTopologyServer(
   // Newer releases of gRPC go by this instead.  It is longer, since it holds
   // for pings, too, whose answers wait behind a large message on a slow link.
   builder.AddChannelArgument("grpc.http2.ping_timeout_ms", 30'000);
-  // No option of TCP matters for messages this small; limiter and guard do.
-  AddTuning({}, service->limiter(), service->guard(), nullptr, &builder);
   service->guard()->Start();
   started.server = builder.BuildAndStart();
+  if (started.gate != nullptr) started.port = started.gate->Listen(listen);
   if (started.server == nullptr || started.port == 0) {
     return absl::UnavailableError(absl::StrCat(
         "cannot listen on ", listen,

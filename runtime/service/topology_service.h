@@ -24,6 +24,7 @@
 #include "runtime/service/store.h"
 #include "runtime/transport/grpc/connection_limiter.h"
 #include "runtime/transport/grpc/flood_guard.h"
+#include "runtime/transport/grpc/tls_gate.h"
 #include "topology/fleet/control_plane.h"
 #include "topology/fleet/protocol.h"
 #include "topology/fleet/service_event.h"
@@ -56,6 +57,14 @@ class TopologyService final : public wire::Topology::CallbackService {
   const std::shared_ptr<ConnectionLimiter>& limiter() const { return limiter_; }
   int max_request_bytes() const { return MaxRequestBytes(options_.expected); }
   const std::shared_ptr<FloodGuard>& guard() const { return guard_; }
+  // The certificates of the callers, for the gate of a server to fill.
+  const std::shared_ptr<ShownCertificates>& shown() const { return shown_; }
+  // The connections of callers that have proved to be of the run which are let
+  // in however many others there are.
+  size_t authenticated_capacity() const {
+    return limiter_->authenticated_capacity() /
+           (certificates_ == nullptr ? 1 : TlsGate::kDescriptors);
+  }
 
   grpc::ServerUnaryReactor* Register(grpc::CallbackServerContext* context,
                                      const wire::RegisterRequest* request,
@@ -92,8 +101,10 @@ class TopologyService final : public wire::Topology::CallbackService {
                          const absl::StatusOr<Certificate>& caller, Call call,
                          PeerId claimed, const std::string& run_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns the valid certificate that the caller has shown; an empty one where
-  // no caller has to show one.
+  // Returns the certificate (PEM) that the caller has shown.
+  absl::StatusOr<std::string> ShownBy(
+      const grpc::CallbackServerContext& context) const;
+  // The same, if it is valid; an empty one where no caller has to show one.
   absl::StatusOr<Certificate> CallerOf(
       const grpc::CallbackServerContext& context) const;
   // Remembers the certificate of `caller`.
@@ -114,6 +125,8 @@ class TopologyService final : public wire::Topology::CallbackService {
   const std::shared_ptr<CertificateFolder> certificates_;
   const std::shared_ptr<ConnectionLimiter> limiter_;
   const std::shared_ptr<FloodGuard> guard_;
+  const std::shared_ptr<ShownCertificates> shown_ =
+      std::make_shared<ShownCertificates>();
   Mutex mu_;
   std::unique_ptr<ControlPlane> plane_ ABSL_GUARDED_BY(mu_)
       ABSL_PT_GUARDED_BY(mu_);  // null: this instance stands by
@@ -126,6 +139,8 @@ class TopologyService final : public wire::Topology::CallbackService {
 };
 
 struct TopologyServer {
+  // Destroyed after the server.  Null without certificates.
+  std::unique_ptr<TlsGate> gate;
   std::unique_ptr<grpc::Server> server;
   int port = 0;
 };

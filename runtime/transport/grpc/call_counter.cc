@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "runtime/transport/grpc/socket_names.h"
 
 namespace gossamer {
 namespace {
@@ -53,7 +54,8 @@ void CallCounter::Find() {
         const int64_t number = Number(socket, "socketId");
         if (Part(page, "end") != true) next = number + 1;
         // The name ends with the address, behind the kind of the transport.
-        if (!absl::EndsWith(Text(socket, "name"), address_)) continue;
+        const std::string name = PlainAddress(Text(socket, "name"));
+        if (!absl::EndsWith(name, address_)) continue;
         id_ = number;
         return;
       }

@@ -42,7 +42,8 @@ class ConnectionLimiter {
                              absl::Duration ban_time = kBanTime);
 
   size_t most() const { return most_; }
-  // Connections that are let in however many unauthenticated ones there are.
+  // Descriptors for connections that are let in however many unauthenticated
+  // ones there are.
   size_t authenticated_capacity() const { return ceiling_ - most_; }
 
   // `listener` is a non-blocking socket on which connections are accepted.

@@ -1,6 +1,6 @@
 // The checks of a connector: at a hello, and of open connections afterwards.
 
-#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -46,12 +46,10 @@ absl::Status Connector::CheckIdentity(const GrpcStream& stream,
   // Without certificates an id is only claimed, which is why other machines are
   // refused then (Dial, Validate).
   if (options_.certificates == nullptr) return absl::OkStatus();
-  const std::shared_ptr<const grpc::AuthContext> caller = stream.caller();
-  // The code says that trying again may help: the two ends learn of a view at
-  // different times.
-  if (caller == nullptr) return absl::UnavailableError("the stream has ended");
-  const absl::StatusOr<Certificate> shown =
-      CheckCaller(*options_.certificates, *caller);
+  // A stream that has ended is kUnavailable, which says that trying again may
+  // help: the two ends learn of a view at different times.
+  GOSSAMER_ASSIGN_OR_RETURN(const std::string pem, io_.CertificateOf(stream));
+  const absl::StatusOr<Certificate> shown = options_.certificates->Check(pem);
   if (!shown.ok()) return shown.status();
   if (shown->identity.role == Role::kPeer && shown->identity.peer == peer) {
     return absl::OkStatus();

@@ -82,6 +82,7 @@ GrpcIo::GrpcIo(GrpcStreamOwner* owner, const GrpcOptions& options)
       limiter_(std::make_shared<ConnectionLimiter>(
           static_cast<size_t>(options.max_unauthenticated), kMaxPerPeer)),
       guard_(std::make_shared<FloodGuard>(MostUnheard(options), limiter_)),
+      shown_(std::make_shared<ShownCertificates>()),
       all_bytes_(std::make_shared<ByteBudget>(options.max_bytes_in_flight)) {}
 
 GrpcIo::~GrpcIo() { Shutdown(); }
@@ -100,7 +101,15 @@ absl::Status GrpcIo::Start() {
 absl::Status GrpcIo::Listen() {
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort(options_.listen_address, tls_.Server(), &port);
+  const ServerSockets sockets = {tuning_, limiter_, guard_, congestion_};
+  if (options_.certificates == nullptr) {
+    builder.AddListeningPort(options_.listen_address,
+                             grpc::InsecureServerCredentials(), &port);
+    AddTuning(sockets, &builder);
+  } else {
+    gate_ = std::make_unique<TlsGate>(options_.certificates, shown_, sockets,
+                                      options_.hello_timeout, &builder);
+  }
   builder.RegisterAsyncGenericService(&service_);
   SetCommonArguments(options_, [&](const char* name, int value) {
     builder.AddChannelArgument(name, value);
@@ -118,10 +127,10 @@ absl::Status GrpcIo::Listen() {
   // A client that connects and then opens no stream is not kept.
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
                              Milliseconds(options_.hello_timeout));
-  AddTuning(tuning_, limiter_, guard_, congestion_, &builder);
   guard_->Start();
   server_queue_ = builder.AddCompletionQueue();
   server_ = builder.BuildAndStart();
+  if (gate_ != nullptr) port = gate_->Listen(options_.listen_address);
   if (server_ == nullptr || port == 0) {
     return absl::UnavailableError(absl::StrFormat(
         "cannot listen on %s: the port is in use, or the address is not one "
@@ -158,6 +167,14 @@ GrpcStreamPtr GrpcIo::Dial(const std::string& address,
       hello);
   streams_.insert(stream);
   return stream;
+}
+
+absl::StatusOr<std::string> GrpcIo::CertificateOf(
+    const GrpcStream& stream) const {
+  if (!stream.dialled()) return shown_->Of(stream.address());
+  const std::shared_ptr<const grpc::AuthContext> dialled = stream.dialled_end();
+  if (dialled == nullptr) return absl::UnavailableError("the stream has ended");
+  return gossamer::CertificateOf(*dialled);
 }
 
 // Without certificates a peer only claims its id.  The limiter then does not
@@ -262,6 +279,7 @@ void GrpcIo::Shutdown() {
   }
   cq_ = nullptr;
   server_.reset();
+  gate_.reset();
 }
 
 }  // namespace gossamer

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/transport/grpc/connection_limiter.h"
@@ -29,6 +30,7 @@
 #include "runtime/transport/grpc/grpc_transport.h"
 #include "runtime/transport/grpc/socket_tuning.h"
 #include "runtime/transport/grpc/tls.h"
+#include "runtime/transport/grpc/tls_gate.h"
 
 namespace gossamer {
 
@@ -50,13 +52,17 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
   void Shutdown();
   int port() const { return port_; }
   size_t authenticated_capacity() const {
-    return limiter_->authenticated_capacity();
+    return limiter_->authenticated_capacity() /
+           (options_.certificates == nullptr ? 1 : TlsGate::kDescriptors);
   }
   // The limits of every stream.
   GrpcStreamLimits limits() const;
   const ByteBudget& all_bytes() const { return *all_bytes_; }
 
   GrpcStreamPtr Dial(const std::string& address, const TransportHello& hello);
+  // The certificate (PEM) that the other end of this stream has shown.  Returns
+  // kUnavailable if the stream has ended.
+  absl::StatusOr<std::string> CertificateOf(const GrpcStream& stream) const;
   // Tells the limiter that the other end of this accepted stream is `peer`.
   void MarkAuthenticated(GrpcStream& stream, PeerId peer);
   uint64_t unauthenticated_refused() const { return limiter_->refused(); }
@@ -89,9 +95,13 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
   const std::shared_ptr<grpc::ChannelCredentials> dial_credentials_;
   const std::shared_ptr<ConnectionLimiter> limiter_;
   const std::shared_ptr<FloodGuard> guard_;
+  const std::shared_ptr<ShownCertificates> shown_;
   const std::shared_ptr<ByteBudget> all_bytes_;
   int port_ = 0;
   grpc::AsyncGenericService service_;
+  // Destroyed after the server, whose last bytes it carries.  Null without
+  // certificates.
+  std::unique_ptr<TlsGate> gate_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<grpc::ServerCompletionQueue> server_queue_;
   std::unique_ptr<grpc::CompletionQueue> queue_;  // used if there is no server

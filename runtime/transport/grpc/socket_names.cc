@@ -6,10 +6,20 @@
 
 #include <cstring>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 
 namespace gossamer {
+namespace {
+
+// The scheme that gRPC gives to names that are no files.
+constexpr absl::string_view kAbstract = "unix-abstract:";
+constexpr absl::string_view kBehindGate = "unix-abstract:gossamer-";
+
+}  // namespace
 
 std::optional<uint64_t> CookieOf(int socket) {
   uint64_t cookie = 0;
@@ -44,7 +54,24 @@ OtherEnd OtherEndOf(int socket) {
   return {text, absl::StrCat("ipv6:[", text, "]:", ntohs(v6.sin6_port))};
 }
 
+std::string NameBehindGate(uint64_t number, absl::string_view address) {
+  return absl::StrCat(absl::StripPrefix(kBehindGate, kAbstract), number, "/",
+                      address);
+}
+
+std::optional<uint64_t> NumberBehindGate(absl::string_view address) {
+  uint64_t number = 0;
+  if (!absl::ConsumePrefix(&address, kBehindGate) ||
+      !absl::SimpleAtoi(address.substr(0, address.find('/')), &number)) {
+    return {};
+  }
+  return number;
+}
+
 std::string PlainAddress(absl::string_view address) {
+  if (absl::StartsWith(address, kBehindGate)) {
+    address.remove_prefix(address.find('/') + 1);
+  }
   // gRPC escapes the brackets of an IPv6 address in its URIs.
   return absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}});
 }

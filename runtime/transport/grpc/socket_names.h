@@ -26,7 +26,14 @@ struct OtherEnd {
 // socket is connected.
 OtherEnd OtherEndOf(int socket);
 
-// Undoes gRPC's escapes of an address that it hands to its callers.
+// The name of the socket behind a gate for the connection with this number
+// from `address`.  gRPC hands it to its callers as an address.
+std::string NameBehindGate(uint64_t number, absl::string_view address);
+// The number in an address of gRPC; nothing if it is of no such socket.
+std::optional<uint64_t> NumberBehindGate(absl::string_view address);
+
+// The address of a connection's other end, from the one that gRPC hands to its
+// callers: without its escapes, and that before the gate.
 std::string PlainAddress(absl::string_view address);
 
 // Ends a connection together with the bytes of it that wait to be read:

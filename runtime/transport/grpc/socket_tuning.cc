@@ -53,33 +53,25 @@ int Ask(int64_t in_flight, int64_t most, int64_t tuned) {
 }
 
 struct Mutator : grpc_socket_mutator {
-  Mutator(SocketTuning t, std::shared_ptr<ConnectionLimiter> l,
-          std::shared_ptr<FloodGuard> f, std::shared_ptr<SocketCongestion> c)
-      : tuning(std::move(t)),
-        limiter(std::move(l)),
-        guard(std::move(f)),
-        congestion(std::move(c)) {
+  explicit Mutator(ServerSockets s) : sockets(std::move(s)) {
     grpc_socket_mutator_init(this, &kTable);
   }
   // Never returns false, which would make gRPC stop listening.  gRPC finds a
   // socket that the limiter has refused already shut down.
   static bool Mutate(const grpc_mutate_socket_info* info,
                      grpc_socket_mutator* self) {
-    const auto* own = static_cast<Mutator*>(self);
-    if (info->usage != GRPC_FD_SERVER_CONNECTION_USAGE) {
-      // Buffers have to be set before a socket connects or listens: the window
-      // scale is agreed in the handshake.
-      ApplyTuning(info->fd, own->tuning);  // accepted ones inherit it
-      if (info->usage == GRPC_FD_SERVER_LISTENER_USAGE &&
-          own->limiter != nullptr) {
-        own->limiter->Watch(info->fd);
-      }
-    } else if (own->limiter != nullptr && own->limiter->Allow(info->fd)) {
-      own->guard->Add(info->fd);
-    }
-    if (info->usage != GRPC_FD_SERVER_LISTENER_USAGE &&
-        own->congestion != nullptr) {
-      own->congestion->Add(info->fd);
+    const ServerSockets& sockets = static_cast<Mutator*>(self)->sockets;
+    switch (info->usage) {
+      case GRPC_FD_CLIENT_CONNECTION_USAGE:
+        ApplyTuning(info->fd, sockets.tuning);
+        if (sockets.congestion != nullptr) sockets.congestion->Add(info->fd);
+        break;
+      case GRPC_FD_SERVER_LISTENER_USAGE:
+        sockets.OnListener(info->fd);
+        break;
+      case GRPC_FD_SERVER_CONNECTION_USAGE:
+        sockets.OnAccepted(info->fd);
+        break;
     }
     return true;
   }
@@ -92,33 +84,20 @@ struct Mutator : grpc_socket_mutator {
   }
   static constexpr grpc_socket_mutator_vtable kTable = {nullptr, Compare,
                                                         Destroy, Mutate};
-  const SocketTuning tuning;
-  const std::shared_ptr<ConnectionLimiter> limiter;
-  const std::shared_ptr<FloodGuard> guard;
-  const std::shared_ptr<SocketCongestion> congestion;
+  const ServerSockets sockets;  // of a client: the tuning and congestion alone
 };
 
 class TuningOption final : public grpc::ServerBuilderOption {
  public:
-  TuningOption(SocketTuning tuning, std::shared_ptr<ConnectionLimiter> limiter,
-               std::shared_ptr<FloodGuard> guard,
-               std::shared_ptr<SocketCongestion> congestion)
-      : tuning_(std::move(tuning)),
-        limiter_(std::move(limiter)),
-        guard_(std::move(guard)),
-        congestion_(std::move(congestion)) {}
+  explicit TuningOption(ServerSockets sockets) : sockets_(std::move(sockets)) {}
   void UpdateArguments(grpc::ChannelArguments* arguments) override {
-    arguments->SetSocketMutator(
-        new Mutator(tuning_, limiter_, guard_, congestion_));
+    arguments->SetSocketMutator(new Mutator(sockets_));
   }
   void UpdatePlugins(
       std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>*) override {}
 
  private:
-  const SocketTuning tuning_;
-  const std::shared_ptr<ConnectionLimiter> limiter_;
-  const std::shared_ptr<FloodGuard> guard_;
-  const std::shared_ptr<SocketCongestion> congestion_;
+  const ServerSockets sockets_;
 };
 
 }  // namespace
@@ -166,20 +145,29 @@ void ApplyTuning(int fd, const SocketTuning& tuning) {
   set_buffer(SO_RCVBUF, tuning.receive_buffer);
 }
 
+void ServerSockets::OnListener(int socket) const {
+  // Buffers have to be set before a socket listens: the window scale is agreed
+  // in the handshake, and accepted ones inherit them.
+  ApplyTuning(socket, tuning);
+  limiter->Watch(socket);
+}
+
+bool ServerSockets::OnAccepted(int socket) const {
+  if (!limiter->Allow(socket)) return false;
+  guard->Add(socket);
+  if (congestion != nullptr) congestion->Add(socket);
+  return true;
+}
+
 void AddTuning(const SocketTuning& tuning,
                std::shared_ptr<SocketCongestion> congestion,
                grpc::ChannelArguments* arguments) {
   arguments->SetSocketMutator(
-      new Mutator(tuning, nullptr, nullptr, std::move(congestion)));
+      new Mutator({.tuning = tuning, .congestion = std::move(congestion)}));
 }
 
-void AddTuning(const SocketTuning& tuning,
-               std::shared_ptr<ConnectionLimiter> limiter,
-               std::shared_ptr<FloodGuard> guard,
-               std::shared_ptr<SocketCongestion> congestion,
-               grpc::ServerBuilder* builder) {
-  builder->SetOption(std::make_unique<TuningOption>(
-      tuning, std::move(limiter), std::move(guard), std::move(congestion)));
+void AddTuning(ServerSockets sockets, grpc::ServerBuilder* builder) {
+  builder->SetOption(std::make_unique<TuningOption>(std::move(sockets)));
 }
 
 }  // namespace gossamer

@@ -45,17 +45,27 @@ SocketTuning ChooseTuning(const TcpSettings& settings,
 // Sets the options, as far as the socket takes them: it works without them.
 void ApplyTuning(int fd, const SocketTuning& tuning);
 
-// Applies `tuning` to every socket of a channel, or of a server that accepts
-// only the connections that `limiter` allows, and has `guard` poll them.
-// `congestion` gets the sockets if the tuning adapts; null: none does.
+// The parts that look after the sockets of a server.
+struct ServerSockets {
+  SocketTuning tuning = {};
+  std::shared_ptr<ConnectionLimiter> limiter = nullptr;
+  std::shared_ptr<FloodGuard> guard = nullptr;
+  std::shared_ptr<SocketCongestion> congestion = nullptr;  // tuning stays
+
+  // Before the socket listens.
+  void OnListener(int socket) const;
+  // Before a byte is read.  Returns false for a socket that was one too many:
+  // it has been shut down.
+  bool OnAccepted(int socket) const;
+};
+
+// Applies `tuning` to every socket of a channel.  `congestion` gets the sockets
+// if the tuning adapts; null: none does.
 void AddTuning(const SocketTuning& tuning,
                std::shared_ptr<SocketCongestion> congestion,
                grpc::ChannelArguments* arguments);
-void AddTuning(const SocketTuning& tuning,
-               std::shared_ptr<ConnectionLimiter> limiter,
-               std::shared_ptr<FloodGuard> guard,
-               std::shared_ptr<SocketCongestion> congestion,
-               grpc::ServerBuilder* builder);
+// Has gRPC call `sockets` for those that it listens on and accepts.
+void AddTuning(ServerSockets sockets, grpc::ServerBuilder* builder);
 
 }  // namespace gossamer
 

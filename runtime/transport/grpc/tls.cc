@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "algorithms/base/status_macros.h"
 
 namespace gossamer {
 namespace {
@@ -65,15 +64,6 @@ void Watch(const Provider& provider, Options* options) {
   }
 }
 
-template <typename Options, typename Provider>
-Options ServerOptions(const Provider& provider) {
-  if constexpr (requires { Options::Create(provider); }) {
-    return *Options::Create(provider);  // which refuses null alone
-  } else {
-    return Options(provider);
-  }
-}
-
 // Checks the server's role at the end of a handshake, on a thread of gRPC.
 class RoleVerifier final : public tls::ExternalCertificateVerifier {
  public:
@@ -118,15 +108,6 @@ TlsCredentials::TlsCredentials(std::shared_ptr<CertificateFolder> folder)
       folder_->authority_path(), kRefreshSeconds);
 }
 
-std::shared_ptr<grpc::ServerCredentials> TlsCredentials::Server() const {
-  if (folder_ == nullptr) return grpc::InsecureServerCredentials();
-  auto options = ServerOptions<tls::TlsServerCredentialsOptions>(provider_);
-  Watch(provider_, &options);
-  options.set_cert_request_type(
-      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  return tls::TlsServerCredentials(options);
-}
-
 std::shared_ptr<grpc::ChannelCredentials> TlsCredentials::Channel(
     Role role) const {
   if (folder_ == nullptr) return grpc::InsecureChannelCredentials();
@@ -140,29 +121,14 @@ std::shared_ptr<grpc::ChannelCredentials> TlsCredentials::Channel(
   return tls::TlsCredentials(options);
 }
 
-namespace {
-
-absl::StatusOr<grpc::string_ref> PemOf(const grpc::AuthContext& caller) {
+absl::StatusOr<std::string> CertificateOf(const grpc::AuthContext& dialled) {
   const std::vector<grpc::string_ref> pem =
-      caller.FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
+      dialled.FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
   // The property alone proves nothing: the handshake has to have verified it.
-  if (!caller.IsPeerAuthenticated() || pem.size() != 1) {
+  if (!dialled.IsPeerAuthenticated() || pem.size() != 1) {
     return absl::UnauthenticatedError("no certificate was shown");
   }
-  return pem[0];
-}
-
-}  // namespace
-
-absl::StatusOr<Certificate> ShownBy(const grpc::AuthContext& caller) {
-  GOSSAMER_ASSIGN_OR_RETURN(const grpc::string_ref pem, PemOf(caller));
-  return ReadCertificate({pem.data(), pem.size()});
-}
-
-absl::StatusOr<Certificate> CheckCaller(CertificateFolder& folder,
-                                        const grpc::AuthContext& caller) {
-  GOSSAMER_ASSIGN_OR_RETURN(const grpc::string_ref pem, PemOf(caller));
-  return folder.Check({pem.data(), pem.size()});
+  return std::string(pem[0].data(), pem[0].size());
 }
 
 }  // namespace gossamer

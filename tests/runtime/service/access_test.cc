@@ -498,18 +498,14 @@ TEST_F(LockedServiceTest, AMemberRevokedDuringAnOutageIsOutAfterALease) {
 TEST_F(LockedServiceTest, APeerCannotPassForTheService) {
   const auto own = run_.Certificates(run_.Peer(1));
   // A service with a peer's certificate, as a thief would run it.
-  grpc::ServerBuilder builder;
-  int port = 0;
-  builder.AddListeningPort(
-      "127.0.0.1:0", TlsCredentials(run_.Certificates(run_.Peer(2))).Server(),
-      &port);
-  builder.RegisterService(service_.get());
-  const auto server = builder.BuildAndStart();
+  const auto thief = StartTopologyServer("127.0.0.1:0", service_.get(),
+                                         run_.Certificates(run_.Peer(2)));
+  ASSERT_TRUE(thief.ok()) << thief.status();
   const auto stub = wire::Topology::NewStub(
-      grpc::CreateChannel("127.0.0.1:" + std::to_string(port),
+      grpc::CreateChannel("127.0.0.1:" + std::to_string(thief->port),
                           TlsCredentials(own).Channel(Role::kTopology)));
   EXPECT_FALSE(Register(*stub, 1).ok());
-  server->Shutdown();
+  thief->server->Shutdown();
   FleetOptions options;
   options.run_id = "run";
   EXPECT_TRUE(absl::IsInvalidArgument(

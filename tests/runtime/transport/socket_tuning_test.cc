@@ -261,8 +261,9 @@ TEST(SocketTuning, ReachesBothEndsOfAConnection) {
                            &port);
   const auto congestion = std::make_shared<SocketCongestion>(/*pauses=*/true);
   const auto limiter = std::make_shared<ConnectionLimiter>(8);
-  AddTuning(tuning, limiter, std::make_shared<FloodGuard>(0, limiter),
-            congestion, &builder);
+  AddTuning(
+      {tuning, limiter, std::make_shared<FloodGuard>(0, limiter), congestion},
+      &builder);
   grpc::AsyncGenericService service;
   builder.RegisterAsyncGenericService(&service);
   const auto queue = builder.AddCompletionQueue();

@@ -57,6 +57,9 @@ class TcpRelay {
   void Run() {
     const int near = Accept();
     const int far = ::socket(AF_INET, SOCK_STREAM, 0);
+    // Little is under way when it stops.
+    const int room = 16 << 10;
+    ::setsockopt(far, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
     const sockaddr_in address = Loopback(far_port_);
     if (near >= 0 && ::connect(far, reinterpret_cast<const sockaddr*>(&address),
                                sizeof address) == 0) {
