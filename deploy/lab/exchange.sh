@@ -11,12 +11,13 @@
 #   deploy/lab/exchange.sh                              about twenty minutes
 #   TCP=stock PAUSES=0,0.3,2,10 ROUNDS=6 deploy/lab/exchange.sh
 #   RTTS=0 RATES=unlimited SIZES="65536 9033232" ROUNDS=40 deploy/lab/exchange.sh
+#   RTTS=0 RATES=unlimited SIZES=9033232 TLS=yes deploy/lab/exchange.sh --tls-gate 0
 #   RTTS=100 RATES=unlimited SIZES=65536 TLS=no deploy/lab/exchange.sh --congestion bbr
 #   RTTS=100 RATES=100mbit SIZES=9033232 deploy/lab/exchange.sh --codec innov-int4
 #   RTTS=100 RATES=unlimited SIZES=4194304 LOSS=0.001 deploy/lab/exchange.sh --lanes 4
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-case ${1:-} in -h|--help) sed -n '2,16p' "$0" | sed 's/^# \{0,1\}//'; exit 0;; esac
+case ${1:-} in -h|--help) sed -n '2,17p' "$0" | sed 's/^# \{0,1\}//'; exit 0;; esac
 
 bin=build/release/bin
 work=$(mktemp -d /dev/shm/gossamer-exchange.XXXXXX)

@@ -27,6 +27,7 @@ RunConfig Shared(RunConfig config) {
     config.mutable_resources()->clear_device();
     config.mutable_resources()->clear_fabric();
     config.mutable_resources()->clear_congestion_control();
+    config.mutable_resources()->clear_tls_gate();
   }
   if (config.game().has_gan()) {
     config.mutable_game()->mutable_gan()->mutable_data()->clear_path();

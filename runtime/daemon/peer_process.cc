@@ -206,6 +206,7 @@ absl::Status PeerProcess::Listen() {
   options.connections =
       static_cast<int>(options_.config.resources().connections());
   options.congestion_control = options_.config.resources().congestion_control();
+  options.tls_gate = options_.config.resources().tls_gate();
   // Random schedules and the complete graph know all others, of what the fleet
   // may grow to.
   options.max_others = std::min(

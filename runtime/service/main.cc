@@ -143,7 +143,7 @@ absl::StatusOr<int> Run(const ServiceOptions& options) {
   if (options.exposure.insecure) {
     Say("warning: --insecure: traffic is neither encrypted nor authenticated");
   }
-  WarnOfRoom(options, service->authenticated_capacity());
+  WarnOfRoom(options, service->limiter()->authenticated_capacity());
   // The file comes once the port answers: scripts wait for it.
   if (!options.port_file.empty()) {
     const absl::Status written =
@@ -156,6 +156,7 @@ absl::StatusOr<int> Run(const ServiceOptions& options) {
   // The answers that are under way are given before the process ends, also
   // after an error.
   const absl::StatusOr<int> code = Serve(options, signals, clock, *service);
+  if (server.gate != nullptr) server.gate->StopAccepting();
   server.server->Shutdown(SteadyDeadline(kShutdown));
   return code;
 }

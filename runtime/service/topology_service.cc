@@ -55,7 +55,10 @@ TopologyService::TopologyService(
       log_(std::move(log)),
       events_(std::make_shared<ServiceEvents>(log_)),
       certificates_(std::move(certificates)),
-      limiter_(std::make_shared<ConnectionLimiter>(kMaxUnauthenticated)),
+      limiter_(std::make_shared<ConnectionLimiter>(
+          kMaxUnauthenticated, ConnectionLimiter::kMaxPerIdentity,
+          ConnectionLimiter::kBanTime,
+          certificates_ == nullptr ? 1 : TlsGate::kDescriptors)),
       guard_(std::make_shared<FloodGuard>(
           kMaxStreams * static_cast<size_t>(max_request_bytes()), limiter_)) {}
 
@@ -226,7 +229,8 @@ absl::Status TopologyService::Authorize(
                        .member = plane_->fleet().Has(caller->identity.peer)},
                       now);
   }
-  if (authorized.ok()) return authorized;
+  // A connection that has ended is no refusal.
+  if (authorized.ok() || absl::IsUnavailable(authorized)) return authorized;
   events_->ReportByTime("call_refused", now,
                         absl::StrCat("from ", PlainAddress(context.peer()),
                                      ": ", PlainText(authorized.message())));
@@ -349,6 +353,7 @@ absl::StatusOr<TopologyServer> StartTopologyServer(
     started.gate =
         std::make_unique<TlsGate>(std::move(certificates), service->shown(),
                                   sockets, kHandshakeTime, &builder);
+    started.port = started.gate->Listen(listen);
   }
   builder.RegisterService(service);
   builder.SetMaxReceiveMessageSize(service->max_request_bytes());
@@ -375,14 +380,16 @@ absl::StatusOr<TopologyServer> StartTopologyServer(
   // for pings, too, whose answers wait behind a large message on a slow link.
   builder.AddChannelArgument("grpc.http2.ping_timeout_ms", 30'000);
   service->guard()->Start();
-  started.server = builder.BuildAndStart();
-  if (started.gate != nullptr) started.port = started.gate->Listen(listen);
+  if (started.gate == nullptr || started.port != 0) {
+    started.server = builder.BuildAndStart();
+  }
   if (started.server == nullptr || started.port == 0) {
     return absl::UnavailableError(absl::StrCat(
         "cannot listen on ", listen,
         ": the port is in use, or the address is not one of this machine; "
         "choose another with --listen (port 0 takes a free one)"));
   }
+  if (started.gate != nullptr) started.gate->Start();
   return started;
 }
 

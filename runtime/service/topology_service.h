@@ -59,12 +59,6 @@ class TopologyService final : public wire::Topology::CallbackService {
   const std::shared_ptr<FloodGuard>& guard() const { return guard_; }
   // The certificates of the callers, for the gate of a server to fill.
   const std::shared_ptr<ShownCertificates>& shown() const { return shown_; }
-  // The connections of callers that have proved to be of the run which are let
-  // in however many others there are.
-  size_t authenticated_capacity() const {
-    return limiter_->authenticated_capacity() /
-           (certificates_ == nullptr ? 1 : TlsGate::kDescriptors);
-  }
 
   grpc::ServerUnaryReactor* Register(grpc::CallbackServerContext* context,
                                      const wire::RegisterRequest* request,

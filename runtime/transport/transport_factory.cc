@@ -21,6 +21,7 @@ absl::StatusOr<MadeTransport> MakeGrpc(RealLoop* loop,
   grpc.certificates = std::move(options.certificates);
   grpc.lanes = options.connections;
   grpc.congestion_control = std::move(options.congestion_control);
+  grpc.tls_gate = options.tls_gate;
   // An old connection may outlast the one that replaces it.
   grpc.max_connections =
       std::max(grpc.max_connections, 2 * options.max_others) * grpc.lanes;

@@ -33,7 +33,8 @@ struct TransportOptions {
   bool allow_insecure_remote = false;
   int connections = 1;                      // to each neighbour
   std::string congestion_control = "auto";  // of TCP
-  int max_others = 16;  // neighbours that there may come to be
+  bool tls_gate = true;  // certificates are looked at before gRPC
+  int max_others = 16;   // neighbours that there may come to be
   // Of a frame's body; of frames that wait to be written, on one connection and
   // on all; bytes.
   size_t max_body_bytes = size_t{1} << 30;

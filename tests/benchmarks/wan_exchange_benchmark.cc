@@ -55,6 +55,7 @@ struct Options {
   std::string meet;
   std::string codec = "dense-f32";
   std::string congestion = "auto";       // congestion control of the edges
+  int tls_gate = 1;                      // 0: gRPC ends TLS
   std::string raw_congestion = "cubic";  // TCP's own default
   int bytes = 64 << 10;
   int rounds = 10;
@@ -156,6 +157,7 @@ class Host {
       auto folder = CertificateFolder::Open(OwnFolder());
       DieUnless(folder.status());
       grpc.certificates = *std::move(folder);
+      grpc.tls_gate = options_.tls_gate != 0;
     }
     grpc.listen_address = AddressOf(options_.rank);
     auto transport = GrpcTransport::Create(loop_, grpc);
@@ -342,6 +344,7 @@ bool ParseFlag(const std::string& flag, const std::string& value, Options* o) {
                       : flag == "--window"     ? &o->window
                       : flag == "--lanes"      ? &o->lanes
                       : flag == "--raw-buffer" ? &o->raw_buffer
+                      : flag == "--tls-gate"   ? &o->tls_gate
                                                : nullptr;
   return number != nullptr && absl::SimpleAtoi(value, number) && *number >= 0;
 }
@@ -356,7 +359,8 @@ Options Parse(int argc, char** argv) {
       Die("usage: wan_exchange_benchmark --meet FILE [--bytes N] [--rounds N] "
           "[--warmup N] [--pauses S,S] [--rtt-ms X] [--codec NAME] "
           "[--congestion NAME] [--raw-congestion NAME] [--raw-buffer N] "
-          "[--chunk N] [--window N] [--lanes N] [--certs DIR] [--json]");
+          "[--chunk N] [--window N] [--lanes N] [--certs DIR] [--tls-gate 0|1] "
+          "[--json]");
     }
   }
   options.hosts = absl::StrSplit(Environment("LAB_HOSTS"), ',');

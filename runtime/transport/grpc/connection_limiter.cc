@@ -32,11 +32,13 @@ uint64_t FileOf(int socket) {
 }  // namespace
 
 ConnectionLimiter::ConnectionLimiter(size_t most, size_t max_per_identity,
-                                     absl::Duration ban_time)
+                                     absl::Duration ban_time,
+                                     size_t descriptors)
     : ceiling_(CeilingOf(DescriptorLimit())),
+      descriptors_(descriptors),
       // Neighbours keep the other half, whatever unauthenticated connections
       // do.
-      most_(std::min(most, ceiling_ / 2)),
+      most_(std::min(most, ceiling_ / descriptors / 2)),
       max_per_identity_(max_per_identity),
       ban_time_(ban_time) {}
 
@@ -105,8 +107,8 @@ bool ConnectionLimiter::Allow(int socket) {
   const bool scarce = static_cast<size_t>(socket) >= ceiling_;
   if (Full(host) || scarce || Banned(host)) {
     ++refused_;
-    // The socket is shut down and not closed: the descriptor is gRPC's, which
-    // closes it when it finds it ended.
+    // The socket is shut down and not closed: the descriptor is its owner's,
+    // which closes it when it finds it ended.
     ::shutdown(socket, SHUT_RDWR);
     if (scarce) CloseBacklog();
     return false;
@@ -116,7 +118,7 @@ bool ConnectionLimiter::Allow(int socket) {
   return true;
 }
 
-// gRPC closes sockets without notice.  A number that is closed, or by now
+// Sockets are closed without notice.  A number that is closed, or by now
 // another connection's, is no longer connected to the same address.
 void ConnectionLimiter::PruneClosed() {
   const auto closed = [](const auto& s) {

@@ -36,15 +36,17 @@ class ConnectionLimiter {
   // descriptors that the process may use, whichever is less.  Half of them may
   // be of one host, so that one machine cannot keep all others out.  An
   // identity has at most `max_per_identity` connections; its eldest is shut
-  // down for one more.
+  // down for one more.  A connection takes `descriptors`.
   explicit ConnectionLimiter(size_t most,
                              size_t max_per_identity = kMaxPerIdentity,
-                             absl::Duration ban_time = kBanTime);
+                             absl::Duration ban_time = kBanTime,
+                             size_t descriptors = 1);
 
   size_t most() const { return most_; }
-  // Descriptors for connections that are let in however many unauthenticated
-  // ones there are.
-  size_t authenticated_capacity() const { return ceiling_ - most_; }
+  // Connections that are let in however many unauthenticated ones there are.
+  size_t authenticated_capacity() const {
+    return ceiling_ / descriptors_ - most_;
+  }
 
   // `listener` is a non-blocking socket on which connections are accepted.
   void Watch(int listener) ABSL_LOCKS_EXCLUDED(mu_);
@@ -83,6 +85,7 @@ class ConnectionLimiter {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const size_t ceiling_;  // no socket has this number or a larger one
+  const size_t descriptors_;
   const size_t most_;
   const size_t max_per_identity_;
   const absl::Duration ban_time_;

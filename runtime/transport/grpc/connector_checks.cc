@@ -126,7 +126,8 @@ void Connector::CheckAgain() {
   }
   for (const auto& [id, connection] : open) {
     const absl::Status good = CheckOpen(id, peers_.at(id).up.at(connection));
-    if (good.ok()) continue;
+    // The event that a stream has ended is on its way.
+    if (good.ok() || absl::IsUnavailable(good)) continue;
     Report(id, good);
     CloseStream(id, connection, good);
   }

@@ -55,7 +55,7 @@ class FloodBudget {
 
   // The connection's totals so far.
   struct Facts {
-    double read = 0;  // bytes that gRPC has taken from the socket
+    double read = 0;  // bytes that were taken from the socket
     double sent = 0;  // bytes that have arrived at the other end
     uint64_t calls = 0, messages = 0;
     double message_bytes = 0;
@@ -97,7 +97,8 @@ class FloodAccount {
 // Polls the accepted sockets of a server.  Safe to use from any thread.
 class FloodGuard {
  public:
-  // A flood brings about a megabyte a second, since gRPC takes no more.
+  // A flood brings about a megabyte a second, since gRPC takes no more; behind
+  // a gate, what the sockets inside hold comes on top.
   static constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
 
   // `window` as above.  Has `limiter` ban the hosts of floods.

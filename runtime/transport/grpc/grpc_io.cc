@@ -28,6 +28,10 @@ size_t MostUnheard(const GrpcOptions& options) {
                   options.max_queued_bytes);
 }
 
+bool HasGate(const GrpcOptions& options) {
+  return options.certificates != nullptr && options.tls_gate;
+}
+
 int Milliseconds(absl::Duration d) {
   return static_cast<int>(absl::ToInt64Milliseconds(d));
 }
@@ -80,7 +84,9 @@ GrpcIo::GrpcIo(GrpcStreamOwner* owner, const GrpcOptions& options)
       tls_(options.certificates),
       dial_credentials_(tls_.Channel(Role::kPeer)),
       limiter_(std::make_shared<ConnectionLimiter>(
-          static_cast<size_t>(options.max_unauthenticated), kMaxPerPeer)),
+          static_cast<size_t>(options.max_unauthenticated), kMaxPerPeer,
+          ConnectionLimiter::kBanTime,
+          HasGate(options) ? TlsGate::kDescriptors : 1)),
       guard_(std::make_shared<FloodGuard>(MostUnheard(options), limiter_)),
       shown_(std::make_shared<ShownCertificates>()),
       all_bytes_(std::make_shared<ByteBudget>(options.max_bytes_in_flight)) {}
@@ -102,13 +108,13 @@ absl::Status GrpcIo::Listen() {
   grpc::ServerBuilder builder;
   int port = 0;
   const ServerSockets sockets = {tuning_, limiter_, guard_, congestion_};
-  if (options_.certificates == nullptr) {
-    builder.AddListeningPort(options_.listen_address,
-                             grpc::InsecureServerCredentials(), &port);
+  if (!HasGate(options_)) {
+    builder.AddListeningPort(options_.listen_address, tls_.Server(), &port);
     AddTuning(sockets, &builder);
   } else {
     gate_ = std::make_unique<TlsGate>(options_.certificates, shown_, sockets,
                                       options_.hello_timeout, &builder);
+    port = gate_->Listen(options_.listen_address);
   }
   builder.RegisterAsyncGenericService(&service_);
   SetCommonArguments(options_, [&](const char* name, int value) {
@@ -129,14 +135,14 @@ absl::Status GrpcIo::Listen() {
                              Milliseconds(options_.hello_timeout));
   guard_->Start();
   server_queue_ = builder.AddCompletionQueue();
-  server_ = builder.BuildAndStart();
-  if (gate_ != nullptr) port = gate_->Listen(options_.listen_address);
+  if (gate_ == nullptr || port != 0) server_ = builder.BuildAndStart();
   if (server_ == nullptr || port == 0) {
     return absl::UnavailableError(absl::StrFormat(
         "cannot listen on %s: the port is in use, or the address is not one "
         "of this machine; choose another one, or port 0 for any free port",
         options_.listen_address));
   }
+  if (gate_ != nullptr) gate_->Start();
   port_ = port;
   cq_ = server_queue_.get();
   // One call is always awaited, and Shutdown() has to wait for its end.
@@ -171,10 +177,12 @@ GrpcStreamPtr GrpcIo::Dial(const std::string& address,
 
 absl::StatusOr<std::string> GrpcIo::CertificateOf(
     const GrpcStream& stream) const {
-  if (!stream.dialled()) return shown_->Of(stream.address());
-  const std::shared_ptr<const grpc::AuthContext> dialled = stream.dialled_end();
-  if (dialled == nullptr) return absl::UnavailableError("the stream has ended");
-  return gossamer::CertificateOf(*dialled);
+  if (!stream.dialled() && gate_ != nullptr) {
+    return shown_->Of(stream.address());
+  }
+  const std::shared_ptr<const grpc::AuthContext> caller = stream.caller();
+  if (caller == nullptr) return absl::UnavailableError("the stream has ended");
+  return gossamer::CertificateOf(*caller);
 }
 
 // Without certificates a peer only claims its id.  The limiter then does not
@@ -263,6 +271,7 @@ void GrpcIo::Shutdown() {
   const absl::Status why = absl::CancelledError("the peer shuts down");
   // A stream may end inline and erase itself, so the loop is over a copy.
   for (const GrpcStreamPtr& stream : std::set(streams_)) stream->End(why);
+  if (gate_ != nullptr) gate_->StopAccepting();
   if (server_ != nullptr) server_->Shutdown(gpr_inf_past(GPR_CLOCK_MONOTONIC));
   while (!streams_.empty() || accepting_) {
     // A callback of a stream may start another operation, so events are taken

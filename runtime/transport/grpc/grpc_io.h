@@ -52,8 +52,7 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
   void Shutdown();
   int port() const { return port_; }
   size_t authenticated_capacity() const {
-    return limiter_->authenticated_capacity() /
-           (options_.certificates == nullptr ? 1 : TlsGate::kDescriptors);
+    return limiter_->authenticated_capacity();
   }
   // The limits of every stream.
   GrpcStreamLimits limits() const;
@@ -99,8 +98,8 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
   const std::shared_ptr<ByteBudget> all_bytes_;
   int port_ = 0;
   grpc::AsyncGenericService service_;
-  // Destroyed after the server, whose last bytes it carries.  Null without
-  // certificates.
+  // Destroyed after the server, whose last bytes it carries.  Null if there is
+  // none.
   std::unique_ptr<TlsGate> gate_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<grpc::ServerCompletionQueue> server_queue_;

@@ -239,8 +239,10 @@ void GrpcStream::OnWritten(bool ok) {
   EndIfIdle();
 }
 
-std::shared_ptr<const grpc::AuthContext> GrpcStream::dialled_end() const {
-  return client_context_ == nullptr ? nullptr : client_context_->auth_context();
+std::shared_ptr<const grpc::AuthContext> GrpcStream::caller() const {
+  if (client_context_ != nullptr) return client_context_->auth_context();
+  if (server_context_ != nullptr) return server_context_->auth_context();
+  return nullptr;
 }
 
 void GrpcStream::CreditTo(std::shared_ptr<FloodAccount> account) {

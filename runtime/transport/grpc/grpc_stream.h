@@ -83,9 +83,9 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
     return assembler_.filled() == 0 ? absl::InfiniteFuture() : first_chunk_at_;
   }
   size_t frame_bytes() const { return assembler_.expected(); }
-  // The identity that the end has proved that this one dialled, from its hello
-  // to the last event; null before and after.
-  std::shared_ptr<const grpc::AuthContext> dialled_end() const;
+  // The identity that the other end has proved to gRPC, from its hello to the
+  // last event; null before and after.
+  std::shared_ptr<const grpc::AuthContext> caller() const;
   // The address of an accepted stream's other end, as gRPC writes it; empty for
   // a dialled one.
   const std::string& address() const { return address_; }

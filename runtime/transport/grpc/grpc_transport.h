@@ -37,6 +37,9 @@ struct GrpcOptions {
   // The certificates of `self` in `run_id`.  Null: nothing is encrypted and no
   // end proves who it is.
   std::shared_ptr<CertificateFolder> certificates;
+  // With certificates: TLS of accepted connections ends before gRPC, which gets
+  // authenticated ones alone.  Otherwise gRPC ends it.
+  bool tls_gate = true;
   // Allows addresses other than loopback, in either direction, without
   // certificates.
   bool allow_insecure_remote = false;

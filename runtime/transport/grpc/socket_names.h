@@ -37,8 +37,8 @@ std::optional<uint64_t> NumberBehindGate(absl::string_view address);
 std::string PlainAddress(absl::string_view address);
 
 // Ends a connection together with the bytes of it that wait to be read:
-// shutdown() would leave them to gRPC, which reads all of them.  The descriptor
-// stays gRPC's.
+// shutdown() would leave them to the reader, gRPC or a gate.  The descriptor
+// stays its owner's.
 void ResetSocket(int socket);
 
 }  // namespace gossamer

@@ -64,6 +64,15 @@ void Watch(const Provider& provider, Options* options) {
   }
 }
 
+template <typename Options, typename Provider>
+Options ServerOptions(const Provider& provider) {
+  if constexpr (requires { Options::Create(provider); }) {
+    return *Options::Create(provider);  // which refuses null alone
+  } else {
+    return Options(provider);
+  }
+}
+
 // Checks the server's role at the end of a handshake, on a thread of gRPC.
 class RoleVerifier final : public tls::ExternalCertificateVerifier {
  public:
@@ -108,6 +117,15 @@ TlsCredentials::TlsCredentials(std::shared_ptr<CertificateFolder> folder)
       folder_->authority_path(), kRefreshSeconds);
 }
 
+std::shared_ptr<grpc::ServerCredentials> TlsCredentials::Server() const {
+  if (folder_ == nullptr) return grpc::InsecureServerCredentials();
+  auto options = ServerOptions<tls::TlsServerCredentialsOptions>(provider_);
+  Watch(provider_, &options);
+  options.set_cert_request_type(
+      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  return tls::TlsServerCredentials(options);
+}
+
 std::shared_ptr<grpc::ChannelCredentials> TlsCredentials::Channel(
     Role role) const {
   if (folder_ == nullptr) return grpc::InsecureChannelCredentials();
@@ -121,11 +139,11 @@ std::shared_ptr<grpc::ChannelCredentials> TlsCredentials::Channel(
   return tls::TlsCredentials(options);
 }
 
-absl::StatusOr<std::string> CertificateOf(const grpc::AuthContext& dialled) {
+absl::StatusOr<std::string> CertificateOf(const grpc::AuthContext& caller) {
   const std::vector<grpc::string_ref> pem =
-      dialled.FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
+      caller.FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
   // The property alone proves nothing: the handshake has to have verified it.
-  if (!dialled.IsPeerAuthenticated() || pem.size() != 1) {
+  if (!caller.IsPeerAuthenticated() || pem.size() != 1) {
     return absl::UnauthenticatedError("no certificate was shown");
   }
   return std::string(pem[0].data(), pem[0].size());

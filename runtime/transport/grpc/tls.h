@@ -1,7 +1,7 @@
-// Credentials of the dialling end, for gRPC, from a folder of certificates: TLS
-// 1.3, certificates at both ends, files that are read again when they change.
+// Credentials for gRPC from a folder of certificates: TLS 1.3, certificates at
+// both ends, files that are read again when they change.
 //
-// The accepting end is TlsGate.  Knows nothing of streams or services.
+// Knows nothing of streams or services.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_TLS_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_TLS_H_
@@ -23,6 +23,8 @@ class TlsCredentials {
  public:
   explicit TlsCredentials(std::shared_ptr<CertificateFolder> folder);
 
+  // Asks for a certificate of the run's authority, unless a TlsGate does.
+  std::shared_ptr<grpc::ServerCredentials> Server() const;
   // Refuses a server that is not `role` in the run.
   std::shared_ptr<grpc::ChannelCredentials> Channel(Role role) const;
 
@@ -32,9 +34,10 @@ class TlsCredentials {
   std::shared_ptr<grpc::experimental::FileWatcherCertificateProvider> provider_;
 };
 
-// Returns the certificate (PEM) of the end that was dialled, which the run's
-// authority had issued.  Returns kUnauthenticated if it shows none.
-absl::StatusOr<std::string> CertificateOf(const grpc::AuthContext& dialled);
+// Returns the certificate (PEM) that the other end of a call has shown to gRPC,
+// which the run's authority had issued.  Returns kUnauthenticated if it has
+// shown none.
+absl::StatusOr<std::string> CertificateOf(const grpc::AuthContext& caller);
 
 }  // namespace gossamer
 

@@ -30,13 +30,22 @@ namespace {
 
 // Bytes that one call of the kernel moves.
 constexpr size_t kBlock = 128 << 10;
-// Bytes that TLS reads ahead, and a socket inside holds each way, if the kernel
-// allows as much: the less it holds, the more often the threads wait for each
-// other.
+// Bytes that TLS reads ahead.
 constexpr size_t kReadAhead = 64 << 10;
-constexpr int kRoomInside = 1 << 20;
+// Half of what the sockets inside hold for the outside, if the kernel allows as
+// much: the less it is, the more often the threads wait for each other.
+constexpr int kRoomOut = 1 << 20;
+// The same for gRPC: it reads all of a flood that is there when the connection
+// is reset.
+constexpr int kRoomIn = 64 << 10;
 // Bytes that one connection may move before the others have their turn.
 constexpr size_t kTurn = 1 << 20;
+// A record of few bytes costs as much as this many.
+constexpr size_t kLeastOfARecord = 1 << 10;
+// The new keys of TLS that an end may begin: some, and one for every so many
+// bytes.
+constexpr uint64_t kKeyUpdates = 32;
+constexpr uint64_t kBytesOfAKey = 16 << 20;
 // Connections that are accepted before the open ones have their turn.
 constexpr int kAcceptTurn = 64;
 // Bytes of the certificates that the other end may show.
@@ -54,7 +63,7 @@ constexpr uint64_t kWakes = ~uint64_t{0};
 constexpr uint64_t kListens = uint64_t{1} << 63;
 constexpr uint64_t kInside = uint64_t{1} << 62;
 
-uint64_t NameOfListener(int socket) {
+uint64_t IdOfListener(int socket) {
   return kListens | static_cast<uint64_t>(socket);
 }
 
@@ -134,14 +143,12 @@ ContextPtr MakeContext(const std::string& authority,
 
 }  // namespace
 
-// What connections are made with: a context of OpenSSL, from the files as they
-// are.
+// The context of new connections, from the files as they are.
 class TlsGate::Context {
  public:
   explicit Context(std::shared_ptr<CertificateFolder> folder)
       : folder_(std::move(folder)) {}
 
-  BIO* encrypted() { return encrypted_.get(); }
   // Null if the files have never been good.
   SSL_CTX* Get() {
     const absl::Time now = SteadyNow();
@@ -170,7 +177,6 @@ class TlsGate::Context {
   absl::Time next_look_ = absl::InfinitePast();
   std::array<std::string, 3> files_;  // what the context was made of
   ContextPtr context_;
-  const BioPtr encrypted_ = BioPtr(BIO_new(BIO_s_mem()));
 };
 
 // One connection: TLS outside, and plain bytes for gRPC inside.
@@ -178,19 +184,22 @@ class TlsGate::Relay {
  public:
   enum class Step { kWaits, kMore, kOver };
 
-  // `encrypted`, which all relays share, takes what TLS has to send until the
-  // socket has got it: a buffer of its own would stay with each connection.
-  Relay(FileDescriptor outside, TlsPtr tls, BIO* encrypted)
-      : outside_(std::move(outside)),
-        tls_(std::move(tls)),
-        encrypted_(encrypted) {
+  Relay(FileDescriptor outside, TlsPtr tls)
+      : outside_(std::move(outside)), tls_(std::move(tls)) {
     SSL_set0_rbio(tls_.get(), BIO_new_socket(outside_.get(), BIO_NOCLOSE));
-    BIO_up_ref(encrypted);
-    SSL_set0_wbio(tls_.get(), encrypted);
+    BIO* const unsent = BIO_new(Appends());
+    BIO_set_data(unsent, &unsent_);
+    SSL_set0_wbio(tls_.get(), unsent);
+    SSL_set_msg_callback(tls_.get(), CountKeyUpdates);
+    SSL_set_msg_callback_arg(tls_.get(), this);
   }
 
   int outside() const { return outside_.get(); }
   int inside() const { return inside_.get(); }
+  // Whether gRPC has to read before more can go inside.
+  bool full() const { return !received_.empty(); }
+  // Whether the kernel has been asked to tell when it has.
+  bool awaits_room = false;
   // The time by which it has to be on, or over.
   absl::Time deadline = absl::InfiniteFuture();
 
@@ -227,10 +236,8 @@ class TlsGate::Relay {
     }
     inside_ = FileDescriptor(ends[0]);
     FileDescriptor other(ends[1]);
-    for (const int end : ends) {
-      ::setsockopt(end, SOL_SOCKET, SO_SNDBUF, &kRoomInside,
-                   sizeof kRoomInside);
-    }
+    ::setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &kRoomIn, sizeof kRoomIn);
+    ::setsockopt(ends[1], SOL_SOCKET, SO_SNDBUF, &kRoomOut, sizeof kRoomOut);
     sockaddr_un own = {};
     own.sun_family = AF_UNIX;
     // A name that begins with a zero is no file.
@@ -251,6 +258,41 @@ class TlsGate::Relay {
   }
 
  private:
+  // A sink of OpenSSL that never blocks.
+  static const BIO_METHOD* Appends() {
+    static const BIO_METHOD* const made = [] {
+      BIO_METHOD* const m = BIO_meth_new(
+          BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "appends to a string");
+      BIO_meth_set_create(m, [](BIO* b) {
+        BIO_set_init(b, 1);
+        return 1;
+      });
+      BIO_meth_set_write(m, [](BIO* b, const char* bytes, int size) {
+        static_cast<std::string*>(BIO_get_data(b))
+            ->append(bytes, static_cast<size_t>(size));
+        return size;
+      });
+      BIO_meth_set_ctrl(m, [](BIO*, int what, long, void*) -> long {
+        return what == BIO_CTRL_FLUSH ? 1 : 0;
+      });
+      return m;
+    }();
+    return made;
+  }
+
+  // OpenSSL answers and passes over as many as come, within one call.
+  static void CountKeyUpdates(int sent, int, int type, const void* bytes,
+                              size_t size, SSL*, void* relay) {
+    if (sent != 0 || type != SSL3_RT_HANDSHAKE || size == 0 ||
+        *static_cast<const unsigned char*>(bytes) != SSL3_MT_KEY_UPDATE) {
+      return;
+    }
+    auto* const self = static_cast<Relay*>(relay);
+    if (++self->key_updates_ > kKeyUpdates + self->came_ / kBytesOfAKey) {
+      ResetSocket(self->outside());
+    }
+  }
+
   bool Blocked(int result) const {
     const int error = SSL_get_error(tls_.get(), result);
     return error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE;
@@ -262,23 +304,25 @@ class TlsGate::Relay {
       if (!Deliver(std::exchange(received_, {}))) return false;
       if (ended_) {
         // gRPC learns that the other end has gone, and then closes its own.
-        ::shutdown(inside_.get(), SHUT_WR);
+        // The kernel would tell this end of each call, also of a second one.
+        if (!std::exchange(told_, true)) ::shutdown(inside_.get(), SHUT_WR);
         return false;
       }
       size_t size = 0;
       bool blocked = false;
-      while (size < kBlock && !ended_ && !blocked) {
+      while (size < kBlock && turn < kTurn && !ended_ && !blocked) {
         ERR_clear_error();
         const int n = SSL_read(tls_.get(), scratch.data() + size,
                                static_cast<int>(kBlock - size));
         if (n > 0) {
           size += static_cast<size_t>(n);
+          turn += std::max(static_cast<size_t>(n), kLeastOfARecord);
         } else {
           blocked = Blocked(n);
           ended_ = !blocked;
         }
       }
-      turn += size;
+      came_ += size;
       if (!Deliver({scratch.data(), size}) || blocked) return false;
     }
     return true;
@@ -303,7 +347,6 @@ class TlsGate::Relay {
 
   Step CarryOut(std::vector<char>& scratch) {
     for (size_t turn = 0;;) {
-      // Reading makes TLS answer sometimes, and what it makes must not stay.
       if (!Flush()) return Step::kOver;
       if (!unsent_.empty()) return Step::kWaits;
       if (turn >= kTurn) return Step::kMore;
@@ -319,44 +362,43 @@ class TlsGate::Relay {
         return Step::kOver;
       }
       turn += static_cast<size_t>(n);
+      unsent_.reserve(static_cast<size_t>(n + n / 64 + 64));
       if (SSL_write(tls_.get(), scratch.data(), static_cast<int>(n)) != n) {
         return Step::kOver;
       }
     }
   }
 
-  // Sends what TLS has made.  Returns false if the connection is lost;
-  // `unsent_` has what the socket does not take yet.
+  // Sends what TLS has made, as far as the socket takes it.  Returns false if
+  // the connection is lost.
   bool Flush() {
-    char* made = nullptr;
-    const long size = BIO_get_mem_data(encrypted_, &made);
-    absl::string_view bytes(made, static_cast<size_t>(size));
-    if (!unsent_.empty()) {
-      unsent_.append(bytes.data(), bytes.size());
-      bytes = unsent_;
-    }
-    bool good = true;
-    while (!bytes.empty() && good) {
-      const ssize_t n = ::send(outside_.get(), bytes.data(), bytes.size(),
-                               MSG_NOSIGNAL | MSG_DONTWAIT);
+    size_t at = 0;
+    while (at < unsent_.size()) {
+      const ssize_t n =
+          ::send(outside_.get(), unsent_.data() + at, unsent_.size() - at,
+                 MSG_NOSIGNAL | MSG_DONTWAIT);
       if (n >= 0) {
-        bytes.remove_prefix(static_cast<size_t>(n));
+        at += static_cast<size_t>(n);
+      } else if (WouldBlock()) {
+        break;
       } else if (errno != EINTR) {
-        if (WouldBlock()) break;
-        good = false;
+        return false;
       }
     }
-    unsent_ = std::string(bytes);
-    if (size > 0) BIO_reset(encrypted_);
-    return good;
+    // An empty string keeps its memory otherwise, for each connection.
+    unsent_ = unsent_.substr(at);
+    return true;
   }
 
   const FileDescriptor outside_;
-  const TlsPtr tls_;
-  BIO* const encrypted_;
+  // What the other side does not take yet, encrypted if it is for the outside.
+  std::string received_, unsent_;
+  const TlsPtr tls_;  // writes to `unsent_`
   FileDescriptor inside_;
-  std::string received_, unsent_;  // what the other side does not take yet
-  bool ended_ = false;             // nothing more comes from outside
+  uint64_t key_updates_ = 0;
+  uint64_t came_ = 0;   // bytes, without TLS
+  bool ended_ = false;  // nothing more comes from outside
+  bool told_ = false;   // gRPC was told so
 };
 
 void ShownCertificates::Add(uint64_t connection, std::string pem) {
@@ -395,40 +437,31 @@ TlsGate::TlsGate(std::shared_ptr<CertificateFolder> folder,
           grpc::InsecureServerCredentials())),
       poll_(::epoll_create1(EPOLL_CLOEXEC)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      scratch_(kBlock) {
-  Watch(wake_.get(), EPOLLIN, kWakes);
-}
+      scratch_(kBlock) {}
 
 TlsGate::~TlsGate() {
-  ::eventfd_write(wake_.get(), 1);
+  StopAccepting();
+  ending_ = true;
+  Wake();
   if (thread_.joinable()) thread_.join();
-}
-
-void TlsGate::Watch(int fd, uint32_t events, uint64_t name) {
-  epoll_event event = {};
-  event.events = events;
-  event.data.u64 = name;
-  // What cannot be watched gets no event, and ends at its deadline.
-  ::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, fd, &event);
 }
 
 int TlsGate::Listen(const std::string& address) {
   const size_t colon = address.rfind(':');
-  if (colon == std::string::npos) return 0;
+  int port = 0;
+  if (poll_.get() < 0 || wake_.get() < 0 || colon == std::string::npos ||
+      !absl::SimpleAtoi(address.substr(colon + 1), &port)) {
+    return 0;
+  }
   std::string host = address.substr(0, colon);
   if (host.starts_with('[') && host.ends_with(']')) {
     host = host.substr(1, host.size() - 2);
   }
-  int port = 0;
-  if (!absl::SimpleAtoi(address.substr(colon + 1), &port)) return 0;
   // Every address of this machine is that of IPv6 and of IPv4, as gRPC has it.
-  if (host == "0.0.0.0" || host == "::") {
-    for (const char* all : {"::", "0.0.0.0"}) {
-      if (const int got = ListenOn(all, port); got != 0) return got;
-    }
-    return 0;
-  }
-  return ListenOn(host, port);
+  const bool all = host == "0.0.0.0" || host == "::";
+  int got = ListenOn(all ? "::" : host, port);
+  if (got == 0 && all) got = ListenOn("0.0.0.0", port);
+  return got;
 }
 
 int TlsGate::ListenOn(const std::string& host, int port) {
@@ -441,86 +474,112 @@ int TlsGate::ListenOn(const std::string& host, int port) {
     return 0;
   }
   const std::unique_ptr<addrinfo, Free<::freeaddrinfo>> all(found);
-  std::vector<FileDescriptor> listeners;
+  // As with gRPC, one address of a name is enough: a machine without IPv6 may
+  // still know names of it.
   for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {
-    FileDescriptor listener(
-        ::socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    const int fd = listener.get();
-    const int on = 1, off = 0;
-    ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    ::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     sockaddr_storage own = {};
     std::memcpy(&own, a->ai_addr, a->ai_addrlen);
     // All addresses of a name get the port that the first one has got.
     auto& field = own.ss_family == AF_INET6
                       ? reinterpret_cast<sockaddr_in6&>(own).sin6_port
                       : reinterpret_cast<sockaddr_in&>(own).sin_port;
-    field = htons(static_cast<uint16_t>(port));
+    if (!listeners_.empty()) field = htons(static_cast<uint16_t>(port));
+    FileDescriptor listener(
+        ::socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    const int fd = listener.get();
+    if (fd < 0) continue;
+    const int on = 1, off = 0;
+    // As gRPC sets it: the time for bytes that the other end does not
+    // acknowledge.  Accepted sockets inherit it.
+    const auto wait =
+        static_cast<unsigned>(absl::ToInt64Milliseconds(patience_));
+    ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    ::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &wait, sizeof wait);
+    sockets_.OnListener(fd);
     auto* const name = reinterpret_cast<sockaddr*>(&own);
     socklen_t size = a->ai_addrlen;
-    sockets_.OnListener(fd);
-    if (fd < 0 || ::bind(fd, name, size) != 0 || ::listen(fd, SOMAXCONN) != 0 ||
+    if (::bind(fd, name, size) != 0 || ::listen(fd, SOMAXCONN) != 0 ||
         ::getsockname(fd, name, &size) != 0) {
-      // A machine without IPv6 may still have the name.
-      if (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL) continue;
-      return 0;
+      continue;
     }
     port = ntohs(field);
-    listeners.push_back(std::move(listener));
-  }
-  if (listeners.empty()) return 0;
-  for (FileDescriptor& listener : listeners) {
-    Watch(listener.get(), EPOLLIN, NameOfListener(listener.get()));
     listeners_.push_back(std::move(listener));
   }
+  return listeners_.empty() ? 0 : port;
+}
+
+void TlsGate::Start() {
+  Watch(EPOLL_CTL_ADD, wake_.get(), EPOLLIN, kWakes);
+  for (const FileDescriptor& listener : listeners_) {
+    Watch(EPOLL_CTL_ADD, listener.get(), EPOLLIN, IdOfListener(listener.get()));
+  }
   thread_ = std::thread([this] { Run(); });
-  return port;
+}
+
+void TlsGate::StopAccepting() {
+  {
+    // gRPC would neither take nor close a socket once it has been shut down.
+    MutexLock lock(&mu_);
+    accepting_ = false;
+  }
+  Wake();
+}
+
+void TlsGate::Wake() { ::eventfd_write(wake_.get(), 1); }
+
+bool TlsGate::Watch(int how, int fd, uint32_t events, uint64_t id) {
+  epoll_event event = {};
+  event.events = events;
+  event.data.u64 = id;
+  return ::epoll_ctl(poll_.get(), how, fd, &event) == 0;
 }
 
 void TlsGate::Run() {
+  pthread_setname_np(pthread_self(), "tls-gate");
   absl::Time end = absl::InfiniteFuture();
   std::array<epoll_event, 64> events;
-  while (SteadyNow() < end && (!stopped_ || !relays_.empty())) {
-    const absl::Duration limit = unfinished_.empty()
-                                     ? std::min(EndOverdue(), end - SteadyNow())
-                                     : absl::ZeroDuration();
+  while (!ending_ || (!relays_.empty() && SteadyNow() < end)) {
+    absl::Duration limit = std::min(EndOverdue(), end - SteadyNow());
+    if (!unfinished_.empty()) limit = absl::ZeroDuration();
     const int n =
         ::epoll_wait(poll_.get(), events.data(),
                      static_cast<int>(events.size()), Milliseconds(limit));
-    for (const uint64_t name : std::exchange(unfinished_, {})) Advance(name);
+    std::set<uint64_t> ready = std::exchange(unfinished_, {});
     for (int i = 0; i < n; ++i) {
-      const uint64_t name = events[i].data.u64;
-      if (name == kWakes) {
-        end = SteadyNow() + kLastFlush;
-        Stop();
-      } else if ((name & kListens) != 0) {
-        Accept(static_cast<int>(name & ~kListens));
+      const uint64_t id = events[i].data.u64;
+      if (id == kWakes) {
+        OnWake();
+        if (ending_) end = std::min(end, SteadyNow() + kLastFlush);
+      } else if ((id & kListens) != 0) {
+        Accept(static_cast<int>(id & ~kListens));
       } else {
-        const bool closed =
-            (name & kInside) != 0 && (events[i].events & EPOLLHUP) != 0;
-        // Otherwise an end that does not read would keep what gRPC has left.
-        if (closed) SetDeadline(name & ~kInside, patience_);
-        Advance(name & ~kInside);
+        // An end that does not read would otherwise keep what gRPC has left.
+        if ((id & kInside) != 0 && (events[i].events & EPOLLHUP) != 0) {
+          SetDeadline(id & ~kInside, SteadyNow() + patience_);
+        }
+        ready.insert(id & ~kInside);
       }
     }
+    for (const uint64_t id : ready) Advance(id);
   }
   while (!relays_.empty()) Drop(relays_.begin()->first);
 }
 
-void TlsGate::Stop() {
-  stopped_ = true;
-  for (const FileDescriptor& all : listeners_) {
-    ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, all.get(), nullptr);
-  }
-  ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, wake_.get(), nullptr);
+// Whoever woke it has changed `accepting_` or `ending_`.
+void TlsGate::OnWake() {
+  eventfd_t count = 0;
+  ::eventfd_read(wake_.get(), &count);
+  if (accepting()) return;
+  listeners_.clear();
   for (auto it = relays_.begin(); it != relays_.end();) {
-    const auto& [name, relay] = *it++;
-    if (relay->inside() < 0) Drop(name);
+    const auto& [id, relay] = *it++;
+    if (relay->inside() < 0) Drop(id);
   }
 }
 
 void TlsGate::Accept(int listener) {
-  for (int i = 0; i < kAcceptTurn; ++i) {
+  for (int i = 0; i < kAcceptTurn && accepting(); ++i) {
     FileDescriptor socket(
         ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket.get() < 0) {
@@ -528,7 +587,7 @@ void TlsGate::Accept(int listener) {
       if (!WouldBlock()) {
         // No descriptor is left: the connection goes on waiting.
         ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, listener, nullptr);
-        deadlines_.emplace(SteadyNow() + kRestTime, NameOfListener(listener));
+        deadlines_.emplace(SteadyNow() + kRestTime, IdOfListener(listener));
       }
       return;
     }
@@ -538,78 +597,97 @@ void TlsGate::Accept(int listener) {
     ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     SSL_CTX* const context = context_->Get();
     TlsPtr tls(context == nullptr ? nullptr : SSL_new(context));
-    const std::optional<uint64_t> name = CookieOf(fd);
-    if (tls == nullptr || !name.has_value()) continue;
+    const std::optional<uint64_t> id = CookieOf(fd);
+    if (tls == nullptr || !id.has_value() ||
+        !Watch(EPOLL_CTL_ADD, fd, EPOLLIN | EPOLLOUT | EPOLLET, *id)) {
+      continue;
+    }
     relays_.try_emplace(
-        *name, std::make_unique<Relay>(std::move(socket), std::move(tls),
-                                       context_->encrypted()));
-    SetDeadline(*name, patience_);
-    Watch(fd, EPOLLIN | EPOLLOUT | EPOLLET, *name);
+        *id, std::make_unique<Relay>(std::move(socket), std::move(tls)));
+    SetDeadline(*id, SteadyNow() + patience_);
   }
 }
 
-void TlsGate::Advance(uint64_t name) {
-  const auto it = relays_.find(name);
+void TlsGate::Advance(uint64_t id) {
+  const auto it = relays_.find(id);
   if (it == relays_.end()) return;
   Relay& relay = *it->second;
-  // A relay that has just ended must leave nothing for another connection.
-  BIO_reset(context_->encrypted());
   Relay::Step step = Relay::Step::kMore;
   if (relay.inside() >= 0) {
     step = relay.Carry(scratch_);
   } else if (step = relay.Shake(); step == Relay::Step::kMore) {
-    step = HandOver(name, relay) ? Relay::Step::kWaits : Relay::Step::kOver;
+    // Bytes may have come with the handshake.
+    step = HandOver(id, relay) ? Relay::Step::kMore : Relay::Step::kOver;
   }
-  if (step == Relay::Step::kMore) unfinished_.push_back(name);
-  if (step == Relay::Step::kOver) Drop(name);
+  if (step == Relay::Step::kMore) unfinished_.insert(id);
+  if (step == Relay::Step::kOver) {
+    Drop(id);
+  } else if (relay.full() != relay.awaits_room) {
+    // Asked always, the kernel would tell of all that gRPC reads.
+    relay.awaits_room = relay.full();
+    Watch(EPOLL_CTL_MOD, relay.inside(),
+          EPOLLIN | EPOLLET | (relay.full() ? EPOLLOUT : 0u), id | kInside);
+  }
 }
 
-bool TlsGate::HandOver(uint64_t name, Relay& relay) {
+bool TlsGate::HandOver(uint64_t id, Relay& relay) {
   std::string certificate = relay.Certificate();
   const std::string address = OtherEndOf(relay.outside()).address;
   if (certificate.empty() || address.empty()) return false;
-  FileDescriptor server = relay.Open(NameBehindGate(name, address));
-  if (server.get() < 0) return false;
-  SetDeadline(name, absl::InfiniteDuration());
-  // It can be written to, so that an event comes at once, and the bytes that
-  // came with the handshake go on.
-  Watch(relay.inside(), EPOLLIN | EPOLLOUT | EPOLLET, name | kInside);
-  shown_->Add(name, std::move(certificate));
+  FileDescriptor server = relay.Open(NameBehindGate(id, address));
+  if (server.get() < 0 ||
+      !Watch(EPOLL_CTL_ADD, relay.inside(), EPOLLIN | EPOLLET, id | kInside)) {
+    return false;
+  }
+  MutexLock lock(&mu_);
+  if (!accepting_) return false;
+  EndDeadline(id);
+  shown_->Add(id, std::move(certificate));
   ++handed_;
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters p;
+  // Newer releases of gRPC refuse a connection without one.
+  p.listener_fd = listeners_.front().get();
   p.fd = server.Release();
   server_->HandleNewConnection(&p);
   return true;
 }
 
-void TlsGate::SetDeadline(uint64_t name, absl::Duration limit) {
-  const auto it = relays_.find(name);
+// The first one counts: an event may come again and again.
+void TlsGate::SetDeadline(uint64_t id, absl::Time deadline) {
+  const auto it = relays_.find(id);
+  if (it == relays_.end() || it->second->deadline != absl::InfiniteFuture()) {
+    return;
+  }
+  it->second->deadline = deadline;
+  deadlines_.emplace(deadline, id);
+}
+
+void TlsGate::EndDeadline(uint64_t id) {
+  const auto it = relays_.find(id);
   if (it == relays_.end()) return;
-  absl::Time& deadline = it->second->deadline;
-  deadlines_.erase({deadline, name});
-  deadline = SteadyNow() + limit;
-  if (limit != absl::InfiniteDuration()) deadlines_.emplace(deadline, name);
+  deadlines_.erase(
+      {std::exchange(it->second->deadline, absl::InfiniteFuture()), id});
 }
 
 absl::Duration TlsGate::EndOverdue() {
   for (;;) {
     if (deadlines_.empty()) return absl::InfiniteDuration();
-    const auto [when, name] = *deadlines_.begin();
+    const auto [when, id] = *deadlines_.begin();
     const absl::Duration left = when - SteadyNow();
     if (left > absl::ZeroDuration()) return left;
     deadlines_.erase(deadlines_.begin());
-    if ((name & kListens) != 0) {
-      if (!stopped_) Watch(static_cast<int>(name & ~kListens), EPOLLIN, name);
-    } else {
-      Drop(name);
+    if ((id & kListens) == 0) {
+      Drop(id);
+    } else if (accepting()) {
+      Watch(EPOLL_CTL_ADD, static_cast<int>(id & ~kListens), EPOLLIN, id);
     }
   }
 }
 
-void TlsGate::Drop(uint64_t name) {
-  SetDeadline(name, absl::InfiniteDuration());
-  relays_.erase(name);
-  shown_->Remove(name);
+void TlsGate::Drop(uint64_t id) {
+  EndDeadline(id);
+  relays_.erase(id);
+  shown_->Remove(id);
 }
 
 }  // namespace gossamer

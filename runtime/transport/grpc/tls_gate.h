@@ -50,7 +50,7 @@ class ShownCertificates {
   std::map<uint64_t, std::string> certificates_ ABSL_GUARDED_BY(mu_);
 };
 
-// Made, and destroyed, by one thread.
+// Used by one thread.
 class TlsGate {
  public:
   // The descriptors that a connection takes here: one outside, two inside.
@@ -58,21 +58,25 @@ class TlsGate {
 
   // The server of `builder` gets its connections from this gate alone, which
   // shows the certificate of `folder` and keeps those of the others in `shown`.
-  // `patience` is the time for a handshake, and for the last bytes of a
-  // connection that gRPC has closed.
+  // `patience` is the time for a handshake, for the last bytes of a connection
+  // that gRPC has closed, and for bytes that nobody acknowledges.
   TlsGate(std::shared_ptr<CertificateFolder> folder,
           std::shared_ptr<ShownCertificates> shown, ServerSockets sockets,
           absl::Duration patience, grpc::ServerBuilder* builder);
-  // Carries what gRPC has written, for at most a second, if the server has been
-  // destroyed; otherwise connections break off.
+  // Carries what gRPC has written, for at most a second if it has not closed
+  // all connections or an end does not read.
   ~TlsGate();
   TlsGate(const TlsGate&) = delete;
   TlsGate& operator=(const TlsGate&) = delete;
 
-  // Listens on "host:port" once the server runs, on all addresses of the host.
+  // Listens on "host:port", on all addresses of the host that this machine has.
   // Returns the port, a free one for 0; 0 if it is in use or the host is not
   // this machine.
   int Listen(const std::string& address);
+  // Accepts connections from now on.  The server runs.
+  void Start();
+  // Hands over no connection any more.  Called before the server is shut down.
+  void StopAccepting() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Connections that gRPC was handed.
   uint64_t handed() const { return handed_; }
@@ -82,16 +86,25 @@ class TlsGate {
   class Relay;
 
   int ListenOn(const std::string& host, int port);
-  void Watch(int fd, uint32_t events, uint64_t name);
+  void Wake();
+  bool accepting() const {
+    MutexLock lock(&mu_);
+    return accepting_;
+  }
+
+  // The thread's.  An id is that of a connection or of a listener.
   void Run();
-  void Stop();
+  void OnWake();
+  // `how` as epoll_ctl() has it.
+  bool Watch(int how, int fd, uint32_t events, uint64_t id);
   void Accept(int listener);
-  void Advance(uint64_t name);
-  bool HandOver(uint64_t name, Relay& relay);
-  void SetDeadline(uint64_t name, absl::Duration limit);
+  void Advance(uint64_t id);
+  bool HandOver(uint64_t id, Relay& relay) ABSL_LOCKS_EXCLUDED(mu_);
+  void SetDeadline(uint64_t id, absl::Time deadline);
+  void EndDeadline(uint64_t id);
   // Returns the time until the next deadline.
   absl::Duration EndOverdue();
-  void Drop(uint64_t name);
+  void Drop(uint64_t id);
 
   const ServerSockets sockets_;
   const absl::Duration patience_;
@@ -99,13 +112,15 @@ class TlsGate {
   const std::shared_ptr<ShownCertificates> shown_;
   const std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server_;
   const FileDescriptor poll_, wake_;
-  std::vector<FileDescriptor> listeners_;
+  std::vector<FileDescriptor> listeners_;  // the thread's, once it runs
   std::atomic<uint64_t> handed_ = 0;
+  std::atomic<bool> ending_ = false;
+  mutable Mutex mu_;
+  bool accepting_ ABSL_GUARDED_BY(mu_) = true;
 
   // The thread's own.
-  bool stopped_ = false;
-  std::map<uint64_t, std::unique_ptr<Relay>> relays_;  // by number
-  std::vector<uint64_t> unfinished_;  // had more to do than one turn
+  std::map<uint64_t, std::unique_ptr<Relay>> relays_;
+  std::set<uint64_t> unfinished_;  // had more to do than one turn
   std::set<std::pair<absl::Time, uint64_t>> deadlines_;
   std::vector<char> scratch_;
 

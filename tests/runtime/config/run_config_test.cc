@@ -675,7 +675,8 @@ TEST(ConfigurationHash, TheHashCoversOnlySettingsThatPeersShare) {
   EXPECT_EQ(hash, ConfigurationHash(Parse("transport: \"grpc\"")));
   EXPECT_EQ(hash, ConfigurationHash(Parse("resources { device: \"cuda:1\" "
                                           "fabric: \"rack-1\" "
-                                          "congestion_control: \"bbr\" }")));
+                                          "congestion_control: \"bbr\" "
+                                          "tls_gate: false }")));
   EXPECT_NE(hash, ConfigurationHash(Parse("seed: 2")));
   EXPECT_NE(hash, ConfigurationHash(Parse("mixing { gamma: 0.5 }")));
   EXPECT_NE(hash, ConfigurationHash(Parse("step { beta1: 0.4 }")));

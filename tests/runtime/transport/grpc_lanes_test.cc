@@ -45,7 +45,7 @@ TEST(GrpcLanesTest, AStreamThatIsNotOpenHasNoCaller) {
                              .chunk_bytes = 1,
                              .all_bytes = std::make_shared<ByteBudget>(1)},
                             dialled);
-    EXPECT_EQ(stream.dialled_end(), nullptr);
+    EXPECT_EQ(stream.caller(), nullptr);
   }
 }
 

@@ -22,12 +22,14 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class TlsTest : public ::testing::Test {
+// With a gate before gRPC, and without.
+class TlsTest : public ::testing::TestWithParam<bool> {
  protected:
   GrpcOptions OptionsWith(PeerId self,
                           std::shared_ptr<CertificateFolder> certificates) {
     GrpcOptions options = OptionsOf(self);
     options.certificates = std::move(certificates);
+    options.tls_gate = GetParam();
     options.check_again = absl::Milliseconds(20);
     return options;
   }
@@ -53,7 +55,7 @@ class TlsTest : public ::testing::Test {
   const TestRun run_;
 };
 
-TEST_F(TlsTest, TwoPeersOfARunExchangeFrames) {
+TEST_P(TlsTest, TwoPeersOfARunExchangeFrames) {
   Node a(LockedOptions(kA));
   Node b(LockedOptions(kB));
   b.Connect(kA, "");
@@ -67,7 +69,7 @@ TEST_F(TlsTest, TwoPeersOfARunExchangeFrames) {
 
 // More connections than all lanes need, old and new; each has sent a valid
 // hello.
-TEST_F(TlsTest, ConnectionsOfOneNeighbourAreBounded) {
+TEST_P(TlsTest, ConnectionsOfOneNeighbourAreBounded) {
   constexpr size_t kMax = 32;
   GrpcOptions options = LockedOptions(kA);
   options.max_connections_per_peer = kMax + 8;  // the streams in them
@@ -90,7 +92,7 @@ TEST_F(TlsTest, ConnectionsOfOneNeighbourAreBounded) {
   }));
 }
 
-TEST_F(TlsTest, NobodyWithoutACertificateGetsIn) {
+TEST_P(TlsTest, NobodyWithoutACertificateGetsIn) {
   EXPECT_FALSE(Refusal(grpc::InsecureChannelCredentials()).ok());
   Node a(LockedOptions(kA));
   a.Connect(kB, "");
@@ -102,13 +104,13 @@ TEST_F(TlsTest, NobodyWithoutACertificateGetsIn) {
   EXPECT_TRUE(open.recorder.With([](const Seen& s) { return s.ups.empty(); }));
 }
 
-TEST_F(TlsTest, ACertificateOfAnotherAuthorityIsRefused) {
+TEST_P(TlsTest, ACertificateOfAnotherAuthorityIsRefused) {
   const TestRun impostor;
   EXPECT_FALSE(
       Refusal(CredentialsOf(impostor.Certificates(impostor.Peer(2)))).ok());
 }
 
-TEST_F(TlsTest, TheCertificateOfAnotherPeerIsRefused) {
+TEST_P(TlsTest, TheCertificateOfAnotherPeerIsRefused) {
   const grpc::Status status =
       Refusal(CredentialsOf(run_.Certificates(run_.Peer(3))));
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
@@ -116,13 +118,13 @@ TEST_F(TlsTest, TheCertificateOfAnotherPeerIsRefused) {
               HasSubstr("who says to be peer 2 has the certificate of peer 3"));
 }
 
-TEST_F(TlsTest, AnOperatorIsNoPeer) {
+TEST_P(TlsTest, AnOperatorIsNoPeer) {
   const grpc::Status status =
       Refusal(CredentialsOf(run_.Certificates(run_.Other(Role::kOperator))));
   EXPECT_THAT(status.error_message(), HasSubstr("an operator"));
 }
 
-TEST_F(TlsTest, AnExpiredCertificateIsRefused) {
+TEST_P(TlsTest, AnExpiredCertificateIsRefused) {
   const Identity b = run_.Peer(2);
   const absl::Time then = absl::Now() - absl::Minutes(30);
   const std::string path = run_.Issue(b, then, absl::Minutes(10));
@@ -132,7 +134,7 @@ TEST_F(TlsTest, AnExpiredCertificateIsRefused) {
   EXPECT_FALSE(Refusal(CredentialsOf(*folder)).ok());
 }
 
-TEST_F(TlsTest, TheHolderOfARevokedCertificateGetsTheReason) {
+TEST_P(TlsTest, TheHolderOfARevokedCertificateGetsTheReason) {
   const auto b = run_.Certificates(run_.Peer(2));
   run_.Revoke(run_.Peer(2), {});
   const grpc::Status status = Refusal(CredentialsOf(b));
@@ -140,7 +142,7 @@ TEST_F(TlsTest, TheHolderOfARevokedCertificateGetsTheReason) {
   EXPECT_THAT(status.error_message(), HasSubstr("revoked"));
 }
 
-TEST_F(TlsTest, RevocationEndsOpenConnections) {
+TEST_P(TlsTest, RevocationEndsOpenConnections) {
   Node a(LockedOptions(kA));
   Node b(LockedOptions(kB));
   b.Connect(kA, "");
@@ -155,7 +157,7 @@ TEST_F(TlsTest, RevocationEndsOpenConnections) {
 }
 
 // A thief of a peer's old key may be faster than that peer at a further lane.
-TEST_F(TlsTest, RevocationEndsALaneOfAnotherCertificate) {
+TEST_P(TlsTest, RevocationEndsALaneOfAnotherCertificate) {
   GrpcOptions two = LockedOptions(kA);
   two.lanes = 2;
   Node a(two);
@@ -185,7 +187,7 @@ TEST_F(TlsTest, RevocationEndsALaneOfAnotherCertificate) {
   });
 }
 
-TEST_F(TlsTest, RenewedFilesAreUsedAndOpenConnectionsStay) {
+TEST_P(TlsTest, RenewedFilesAreUsedAndOpenConnectionsStay) {
   Node a(LockedOptions(kA));
   Node b(LockedOptions(kB));
   b.Connect(kA, "");
@@ -215,7 +217,7 @@ TEST_F(TlsTest, RenewedFilesAreUsedAndOpenConnectionsStay) {
   EXPECT_TRUE(a.recorder.With([](const Seen& s) { return s.downs.empty(); }));
 }
 
-TEST_F(TlsTest, TheOptionsMustNameThePeerOfTheCertificate) {
+TEST_P(TlsTest, TheOptionsMustNameThePeerOfTheCertificate) {
   RealLoop loop;
   const absl::Status status =
       GrpcTransport::Create(&loop,
@@ -234,7 +236,7 @@ int Threads() {
 }
 
 // Every watched folder has a thread, and lives as long as its users.
-TEST_F(TlsTest, AnEndedConnectionLeavesNoThreadBehind) {
+TEST_P(TlsTest, AnEndedConnectionLeavesNoThreadBehind) {
   Node a(LockedOptions(kA));
   const auto folder = run_.Certificates(run_.Peer(3));
   const auto dial = [&] {
@@ -253,6 +255,8 @@ TEST_F(TlsTest, AnEndedConnectionLeavesNoThreadBehind) {
   }
   EXPECT_LE(Threads(), before + 4);
 }
+
+INSTANTIATE_TEST_SUITE_P(Gate, TlsTest, ::testing::Bool());
 
 // Returns the agreed version; empty if there is none.
 std::string Handshake(int port, const std::string& folder, int version) {
@@ -279,7 +283,7 @@ std::string Handshake(int port, const std::string& folder, int version) {
   return agreed;
 }
 
-TEST_F(TlsTest, OlderVersionsOfTlsAreRefused) {
+TEST_P(TlsTest, OlderVersionsOfTlsAreRefused) {
   Node a(LockedOptions(kA));
   const int port = PortOf(a.address());
   const std::string folder = run_.Issue(run_.Peer(2));
