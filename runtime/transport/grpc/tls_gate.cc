@@ -391,7 +391,8 @@ class TlsGate::Relay {
   }
 
   const FileDescriptor outside_;
-  // What the other side does not take yet, encrypted if it is for the outside.
+  // The bytes that the other side does not take yet, encrypted if it is the
+  // outside.
   std::string received_, unsent_;
   const TlsPtr tls_;  // writes to `unsent_`
   FileDescriptor inside_;
@@ -566,7 +567,7 @@ void TlsGate::Run() {
   while (!relays_.empty()) Drop(relays_.begin()->first);
 }
 
-// Whoever woke it has changed `accepting_` or `ending_`.
+// Another thread has changed `accepting_` or `ending_`.
 void TlsGate::OnWake() {
   eventfd_t count = 0;
   ::eventfd_read(wake_.get(), &count);
