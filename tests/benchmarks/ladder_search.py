@@ -14,7 +14,8 @@ Runs are rehearsals in virtual time, which predict no losses.  With --lab they a
 fleets in network namespaces, as root: for links that lose a part of what they
 carry, with cubic and with bbr, too.  There two runs of one choice differ,
 so the best three of all and auto run again, and their medians are compared.
-All choices take half an hour a link with --at-once 4; --codecs, --overlaps and
+All choices take half an hour a link: rehearsals with --at-once 4; in the lab, where
+one fleet runs at a time, 56 runs of --seconds 30.  --codecs, --overlaps and
 --congestions leave out those that an earlier search has shown to be far worse:
 
     ladder_search.py --gossamer build/release/bin/gossamer --lab --seconds 45 \\

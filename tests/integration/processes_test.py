@@ -412,7 +412,7 @@ class ProcessTest(unittest.TestCase):
         self.assertNotIn("libtorch", libraries)
 
     def test_a_second_process_with_a_peers_id_takes_over(self):
-        fleet = self.fleet(rounds=100000)
+        fleet = self.fleet(rounds=100000, locked=True)
         fleet.start()
         wait_for(lambda: fleet.round_of(1) > 50)
         old = fleet.processes[2]

@@ -484,6 +484,7 @@ TEST(EventsTest, ATooSmallDiskIsReportedAtTheFirstCheckpoint) {
 TEST(EventsTest, ACheckpointThatCannotBeSavedStopsNobody) {
   const TemporaryFolder folder;
   SimFleetOptions o = QuadraticFleet(4, 40);
+  o.step_jitter = 0;
   SimFleet without(o);
   ASSERT_TRUE(without.Run());
   // A file is in the place of the folders.
@@ -497,6 +498,11 @@ TEST(EventsTest, ACheckpointThatCannotBeSavedStopsNobody) {
     EXPECT_EQ(fleet.recorder(rank).Count("checkpoint"), 0);
   }
   EXPECT_EQ(fleet.Hash(), without.Hash());
+  const auto& rounds = fleet.recorder(0).rounds;
+  for (size_t i = 1; i < rounds.size(); ++i) {
+    ASSERT_LT(rounds[i].finished - rounds[i - 1].finished, 1.2 * o.step_time)
+        << "round " << i;
+  }
 }
 
 // A score that takes a hundred rounds is that of its round all the same.
