@@ -222,11 +222,13 @@ TEST(ContractionTest, LargeGraphsHaveTheirKnownEigenvalues) {
   const double best = (1 + 2 * std::sqrt(3.0)) / 5;
   const double factor = std::sqrt(ExpectedContraction(*random).factor);
   EXPECT_NEAR(factor, best, 2e-3);
-  // So mixing itself does, round by round.
-  EXPECT_NEAR(std::pow(AfterDelayedMixing(*random, 0, 1, 200) /
-                           AfterDelayedMixing(*random, 0, 1, 100),
-                       1.0 / 100),
-              factor, 2e-3);
+  // Mixing itself contracts by no less, and by little more: many eigenvalues
+  // are close to the second one.
+  const double mixed = std::pow(AfterDelayedMixing(*random, 0, 1, 200) /
+                                    AfterDelayedMixing(*random, 0, 1, 100),
+                                1.0 / 100);
+  EXPECT_LE(mixed, factor + 1e-6);
+  EXPECT_GT(mixed, factor - 0.01);
 }
 
 TEST(ContractionTest, IterationAndDenseMatrixAgree) {

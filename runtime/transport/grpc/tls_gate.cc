@@ -57,8 +57,8 @@ constexpr absl::Duration kLastFlush = absl::Seconds(1);
 // The time before connections are accepted again when no descriptor was left.
 constexpr absl::Duration kRestTime = absl::Milliseconds(100);
 
-// What an event is of: a connection's number, with a bit for gRPC's side of it,
-// or a listener.
+// The id of an event is a connection's number, with a bit for gRPC's side of it,
+// or a listener's.
 constexpr uint64_t kWakes = ~uint64_t{0};
 constexpr uint64_t kListens = uint64_t{1} << 63;
 constexpr uint64_t kInside = uint64_t{1} << 62;
