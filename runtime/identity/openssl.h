@@ -1,7 +1,8 @@
 // OpenSSL's objects with owners, its errors as text, PEM to and from them, and
 // the two kinds of keys that a run has.
 //
-// Internal to runtime/identity; knows nothing of runs or peers.
+// Internal to runtime/identity and to the TLS gate (transport/grpc); knows
+// nothing of runs or peers.
 
 #ifndef GOSSAMER_RUNTIME_IDENTITY_OPENSSL_H_
 #define GOSSAMER_RUNTIME_IDENTITY_OPENSSL_H_

@@ -3,8 +3,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -23,6 +21,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/steady_time.h"
+#include "runtime/identity/openssl.h"
 #include "runtime/transport/grpc/socket_names.h"
 
 namespace gossamer {
@@ -57,8 +56,8 @@ constexpr absl::Duration kLastFlush = absl::Seconds(1);
 // The time before connections are accepted again when no descriptor was left.
 constexpr absl::Duration kRestTime = absl::Milliseconds(100);
 
-// The id of an event is a connection's number, with a bit for gRPC's side of it,
-// or a listener's.
+// The id of an event is a connection's number, with a bit for gRPC's side of
+// it, or a listener's.
 constexpr uint64_t kWakes = ~uint64_t{0};
 constexpr uint64_t kListens = uint64_t{1} << 63;
 constexpr uint64_t kInside = uint64_t{1} << 62;
@@ -74,24 +73,10 @@ int Milliseconds(absl::Duration limit) {
       std::max(limit, absl::ZeroDuration()), absl::Milliseconds(1))));
 }
 
-template <auto kFree>
-struct Free {
-  template <typename T>
-  void operator()(T* p) const {
-    kFree(p);
-  }
-};
-using TlsPtr = std::unique_ptr<SSL, Free<SSL_free>>;
-using ContextPtr = std::unique_ptr<SSL_CTX, Free<SSL_CTX_free>>;
-using BioPtr = std::unique_ptr<BIO, Free<BIO_free>>;
-using CertificatePtr = std::unique_ptr<X509, Free<X509_free>>;
-using KeyPtr = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
+using TlsPtr = std::unique_ptr<SSL, openssl::Free<SSL_free>>;
+using ContextPtr = std::unique_ptr<SSL_CTX, openssl::Free<SSL_CTX_free>>;
 
 bool WouldBlock() { return errno == EAGAIN || errno == EWOULDBLOCK; }
-
-BioPtr Reader(const std::string& pem) {
-  return BioPtr(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
-}
 
 int SelectHttp2(SSL*, const unsigned char** chosen, unsigned char* size,
                 const unsigned char* offered, unsigned int offered_size,
@@ -110,13 +95,9 @@ int SelectHttp2(SSL*, const unsigned char** chosen, unsigned char* size,
 // Null if the files do not belong together.
 ContextPtr MakeContext(const std::string& authority,
                        const std::string& certificate, const std::string& key) {
-  char no_pass_phrase[] = "";
-  const CertificatePtr root(PEM_read_bio_X509(Reader(authority).get(), nullptr,
-                                              nullptr, no_pass_phrase));
-  const CertificatePtr own(PEM_read_bio_X509(Reader(certificate).get(), nullptr,
-                                             nullptr, no_pass_phrase));
-  const KeyPtr secret(PEM_read_bio_PrivateKey(Reader(key).get(), nullptr,
-                                              nullptr, no_pass_phrase));
+  const openssl::CertificatePtr root = openssl::ReadCertificatePem(authority);
+  const openssl::CertificatePtr own = openssl::ReadCertificatePem(certificate);
+  const openssl::KeyPtr secret = openssl::ReadKeyPem(key);
   ContextPtr context(SSL_CTX_new(TLS_server_method()));
   SSL_CTX* const c = context.get();
   const bool good =
@@ -215,15 +196,10 @@ class TlsGate::Relay {
 
   // The certificate that the handshake has verified; empty: none.
   std::string Certificate() const {
-    const CertificatePtr shown(SSL_get1_peer_certificate(tls_.get()));
-    const BioPtr out(BIO_new(BIO_s_mem()));
-    if (!shown || SSL_get_verify_result(tls_.get()) != X509_V_OK || !out ||
-        PEM_write_bio_X509(out.get(), shown.get()) != 1) {
-      return "";
-    }
-    char* text = nullptr;
-    const long size = BIO_get_mem_data(out.get(), &text);
-    return std::string(text, static_cast<size_t>(size));
+    const openssl::CertificatePtr shown(SSL_get1_peer_certificate(tls_.get()));
+    if (!shown || SSL_get_verify_result(tls_.get()) != X509_V_OK) return "";
+    return openssl::ToPem(
+        [&](BIO* out) { return PEM_write_bio_X509(out, shown.get()); });
   }
 
   // Makes the two sockets inside and returns gRPC's, whose other end is called
@@ -474,7 +450,7 @@ int TlsGate::ListenOn(const std::string& host, int port) {
       0) {
     return 0;
   }
-  const std::unique_ptr<addrinfo, Free<::freeaddrinfo>> all(found);
+  const std::unique_ptr<addrinfo, openssl::Free<::freeaddrinfo>> all(found);
   // As with gRPC, one address of a name is enough: a machine without IPv6 may
   // still know names of it.
   for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {

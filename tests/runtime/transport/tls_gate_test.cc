@@ -5,11 +5,9 @@
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 #include <netinet/in.h>
-#include <openssl/ssl.h>
 #include <sys/socket.h>
 
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
@@ -29,6 +27,7 @@
 #include "tests/runtime/transport/grpc_node.h"
 #include "tests/runtime/transport/raw_socket.h"
 #include "tests/runtime/transport/tcp_relay.h"
+#include "tests/runtime/transport/tls_client.h"
 
 namespace gossamer {
 namespace {
@@ -73,58 +72,6 @@ class GatedServer {
   grpc::AsyncGenericService service_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
-};
-
-// A client of TLS with the certificate in `folder`, or none, that speaks
-// `protocol` by `version` of TLS.
-class TlsClient {
- public:
-  TlsClient(int port, const std::string& folder,
-            const std::string& protocol = "h2", int version = TLS1_3_VERSION)
-      : socket(port) {
-    SSL_CTX* const c = context_.get();
-    SSL_CTX_clear_options(c, SSL_OP_NO_TLSv1_2);
-    SSL_CTX_set_min_proto_version(c, version);
-    SSL_CTX_set_max_proto_version(c, version);
-    if (!folder.empty()) {
-      SSL_CTX_use_certificate_chain_file(c, (folder + "/cert.pem").c_str());
-      SSL_CTX_use_PrivateKey_file(c, (folder + "/key.pem").c_str(),
-                                  SSL_FILETYPE_PEM);
-    }
-    const std::string offer =
-        std::string(1, static_cast<char>(protocol.size())) + protocol;
-    SSL_CTX_set_alpn_protos(
-        c, reinterpret_cast<const unsigned char*>(offer.data()),
-        static_cast<unsigned>(offer.size()));
-    // OpenSSL writes to connections that have been reset.
-    std::signal(SIGPIPE, SIG_IGN);
-    tls_.reset(SSL_new(c));
-    SSL_set_fd(tls_.get(), socket.fd());
-  }
-
-  // Shakes hands.  With TLS 1.3 the other end's verdict comes with the first
-  // bytes, which are gRPC's settings.
-  bool GetsIn() {
-    char byte = 0;
-    return SSL_connect(tls_.get()) == 1 && SSL_read(tls_.get(), &byte, 1) == 1;
-  }
-  // Begins `count` new keys, or fewer if the other end closes.
-  int Renew(int count) {
-    int begun = 0;
-    while (begun < count &&
-           SSL_key_update(tls_.get(), SSL_KEY_UPDATE_REQUESTED) == 1 &&
-           SSL_do_handshake(tls_.get()) == 1) {
-      ++begun;
-    }
-    return begun;
-  }
-
-  RawSocket socket;
-
- private:
-  const std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> context_{
-      SSL_CTX_new(TLS_client_method()), SSL_CTX_free};
-  std::unique_ptr<SSL, void (*)(SSL*)> tls_{nullptr, SSL_free};
 };
 
 bool Connects(const sockaddr* address, socklen_t size) {

@@ -2,8 +2,6 @@
 
 #include "runtime/transport/grpc/tls.h"
 
-#include <openssl/ssl.h>
-
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -16,6 +14,7 @@
 #include "tests/runtime/identity/test_run.h"
 #include "tests/runtime/transport/grpc_node.h"
 #include "tests/runtime/transport/raw_socket.h"
+#include "tests/runtime/transport/tls_client.h"
 
 namespace gossamer {
 namespace {
@@ -256,40 +255,15 @@ TEST_P(TlsTest, AnEndedConnectionLeavesNoThreadBehind) {
   EXPECT_LE(Threads(), before + 4);
 }
 
-INSTANTIATE_TEST_SUITE_P(Gate, TlsTest, ::testing::Bool());
-
-// Returns the agreed version; empty if there is none.
-std::string Handshake(int port, const std::string& folder, int version) {
-  SSL_CTX* const context = SSL_CTX_new(TLS_client_method());
-  SSL_CTX_clear_options(context, SSL_OP_NO_TLSv1_2);
-  SSL_CTX_set_min_proto_version(context, version);
-  SSL_CTX_set_max_proto_version(context, version);
-  SSL_CTX_use_certificate_chain_file(context, (folder + "/cert.pem").c_str());
-  SSL_CTX_use_PrivateKey_file(context, (folder + "/key.pem").c_str(),
-                              SSL_FILETYPE_PEM);
-  const unsigned char h2[] = {2, 'h', '2'};
-  SSL_CTX_set_alpn_protos(context, h2, sizeof h2);
-  RawSocket socket(port);
-  SSL* const ssl = SSL_new(context);
-  SSL_set_fd(ssl, socket.fd());
-  std::string agreed;
-  // With TLS 1.3 the other end's verdict comes with the first bytes.
-  char byte = 0;
-  if (SSL_connect(ssl) == 1 && SSL_read(ssl, &byte, 1) == 1) {
-    agreed = SSL_get_version(ssl);
-  }
-  SSL_free(ssl);
-  SSL_CTX_free(context);
-  return agreed;
-}
-
 TEST_P(TlsTest, OlderVersionsOfTlsAreRefused) {
   Node a(LockedOptions(kA));
   const int port = PortOf(a.address());
   const std::string folder = run_.Issue(run_.Peer(2));
-  EXPECT_EQ(Handshake(port, folder, TLS1_3_VERSION), "TLSv1.3");
-  EXPECT_EQ(Handshake(port, folder, TLS1_2_VERSION), "");
+  EXPECT_EQ(TlsClient(port, folder, "h2", TLS1_3_VERSION).Agree(), "TLSv1.3");
+  EXPECT_EQ(TlsClient(port, folder, "h2", TLS1_2_VERSION).Agree(), "");
 }
+
+INSTANTIATE_TEST_SUITE_P(Gate, TlsTest, ::testing::Bool());
 
 }  // namespace
 }  // namespace gossamer
