@@ -36,7 +36,7 @@ step "3/4 render emoji-32 into data/emoji-32 (10 seconds)"
 build/release/bin/gossamer-models render-emoji --out data/emoji-32 --background white
 took
 
-step "4/4 train: four peers on a ring, faces on white (4 minutes)"
+step "4/4 train: four peers on a ring, faces on white (2 minutes)"
 n=1
 while [ -e "runs/quickstart-$n" ]; do n=$((n + 1)); done
 exec build/release/bin/gossamer train --config deploy/configs/quickstart.textproto \
