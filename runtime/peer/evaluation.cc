@@ -17,6 +17,12 @@ Evaluation::Evaluation(const PeerSpec& spec, ComputeEngine* compute,
       state_(state),
       reporter_(reporter) {}
 
+void Evaluation::Reserve() {
+  if (spec_.evaluates && evaluator_ != nullptr && !waits_) {
+    spare_.resize(state_->generator().size);
+  }
+}
+
 bool Evaluation::Due(bool last) const {
   const bool due = last || (spec_.evaluate_every != 0 &&
                             state_->round() % spec_.evaluate_every == 0);
@@ -73,6 +79,7 @@ void Evaluation::Begin(bool last) {
   const HostCopy<float> generator(state_->queue(), state_->generator());
   // The values of a device that has failed are zeros.
   if (!state_->queue().status().ok()) return;
+  job->generator = std::exchange(spare_, {});
   job->generator.assign(generator.span().begin(), generator.span().end());
   ++waiting_;
   engine_->Run(
@@ -87,7 +94,9 @@ void Evaluation::Begin(bool last) {
             absl::StrCat(folder, "/round-", job->round, ".png"));
       },
       [this, alive = std::weak_ptr<bool>(alive_), job] {
-        if (!alive.expired()) End(*job);
+        if (alive.expired()) return;
+        spare_ = std::move(job->generator);
+        End(*job);
       });
 }
 

@@ -30,6 +30,9 @@ class Evaluation {
              ComputeEngine* scores, Evaluator* evaluator,
              const TrainingState* state, Reporter* reporter);
 
+  // Takes the memory of a generator's copy: new pages would cost the first
+  // round that has a score more than the copy.
+  void Reserve();
   // After a round, the `last` or another: scores that have come since the round
   // before go into its metrics, and the generator is taken if it is due.
   Task<bool> Run(bool last);
@@ -62,6 +65,7 @@ class Evaluation {
   Evaluator* const evaluator_;
   const TrainingState* const state_;
   Reporter* const reporter_;
+  std::vector<float> spare_;  // the memory of a generator that is scored
   int waiting_ = 0;
   Pending<bool> over_;
   std::vector<RoundScore> came_;

@@ -55,6 +55,7 @@ def measure(peer, first):
     longest = max(counted)
     slow = sum(s > 1.5 * median for s in counted) / len(counted)
     return {"median_s": round(median, 4), "longest_s": round(longest, 4),
+            "longest_round": first + 1 + counted.index(longest),
             "ratio": round(longest / median, 3), "slow": round(slow, 4),
             "checkpoints": kinds.count("checkpoint"),
             "checkpoints_skipped": kinds.count("checkpoint_skipped"),
