@@ -3,17 +3,18 @@
 # 256 kbit/s that lose a quarter, beside the fastest all-reduce.
 #
 # Four peers on a ring, the synthetic game of 2,258,308 parameters, steps of
-# 200 ms; codec, overlap_steps and congestion control choose themselves.
+# 200 ms; codec, overlap_steps, congestion control and the number of connections
+# choose themselves.
 # Rounds/s are those of the later half of a run, behind them the rounds in all; a
 # run that has fewer than ten says only these.  Needs root, as gossamer lab does.
 #
 #   deploy/lab/ladder.sh                             about twenty minutes
 #   RUNGS="ocean world" FOR=120 deploy/lab/ladder.sh
 #   UPLINK=100mbit deploy/lab/ladder.sh              a limit for each host, too
-#   STEP=40ms CONNECTIONS=4 deploy/lab/ladder.sh     several connections an edge
+#   CONGESTION=cubic deploy/lab/ladder.sh            as on a kernel without BBR
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-case ${1:-} in -h|--help) sed -n '2,15p' "$0" | sed 's/^# \{0,1\}//'; exit 0;; esac
+case ${1:-} in -h|--help) sed -n '2,14p' "$0" | sed 's/^# \{0,1\}//'; exit 0;; esac
 
 bin=${BIN:-build/release/bin}
 work=$(mktemp -d /dev/shm/gossamer-ladder.XXXXXX)
@@ -31,7 +32,7 @@ rounds: 100000
 mixing { $mixing liveness_limit: "600s" }
 game { synthetic { parameters: 2258308 step_time: "${STEP:-200ms}" pace: "sleep" } }
 evaluation { every: 0 }
-resources { connections: ${CONNECTIONS:-1} }
+resources { connections: ${CONNECTIONS:-0} congestion_control: "${CONGESTION:-auto}" }
 CONFIG
   printf 'uplink: "%s"\nlink { %s }\n' "${UPLINK:-unlimited}" "$2" >"$work/scenario"
   rm -rf "$work/ladder"

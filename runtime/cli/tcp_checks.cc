@@ -64,10 +64,10 @@ CheckResult Congestion(const TcpFacts& facts) {
       facts.congestion.empty() ? "unknown" : facts.congestion;
   const std::string usual = facts.may_cubic ? "cubic" : kernels;
   r.found = absl::StrCat(usual, " for edges");
-  if (facts.may_bbr && usual != "bbr") {
+  if (usual == "cubic" || (facts.may_bbr && usual != "bbr")) {
     absl::StrAppend(
-        &r.found,
-        ", bbr for those that lose packets or have too small a "
+        &r.found, facts.may_bbr ? ", bbr" : ", four connections",
+        " for those that lose packets or have too small a "
         "window on a long link",
         slow ? ", or pause longer than two of TCP's time-outs" : "");
   }
@@ -82,8 +82,8 @@ CheckResult Congestion(const TcpFacts& facts) {
         facts.may_bbr ? "" : "modprobe tcp_bbr, and ",
         "sysctl -w net.ipv4.tcp_allowed_congestion_control=\"reno cubic bbr\"",
         facts.may_bbr ? ""
-                      : "; or, without root, resources.connections: 4, which "
-                        "makes up for a part of it");
+                      : "; four connections make up for a part of what bbr "
+                        "does on one");
   }
   return r;
 }

@@ -35,7 +35,7 @@ void CheckRun(const RunConfig& config, Problems& problems) {
   problems.Range<uint64_t>("resources.threads", config.resources().threads(), 1,
                            kMaxThreads);
   problems.Range<uint64_t>("resources.connections",
-                           config.resources().connections(), 1, 8);
+                           config.resources().connections(), 0, 8);
   if (const auto device = ParseDeviceRequest(config.resources().device());
       !device.ok()) {
     problems.Refuse("resources.device", device.status().message());

@@ -60,6 +60,14 @@ void Reporter::ReportConnections(bool last) {
                            bbr),
            times);
   }
+  const uint64_t outgrew = counters.outgrew_cubic;
+  if (const uint64_t times = news(outgrown_, outgrew)) {
+    Report("connections_added",
+           absl::StrFormat("edges were given several connections %d times so "
+                           "far: one should have bbr, which it cannot have",
+                           outgrew),
+           times);
+  }
 }
 
 void Reporter::ResetRoundTiming() {

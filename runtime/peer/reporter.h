@@ -78,7 +78,7 @@ class Reporter {
   MetricsSink* const sink_;
   const Sketch take_sketch_;
   RoundMetrics metrics_;
-  Throttle unauthenticated_, congestion_;
+  Throttle unauthenticated_, congestion_, outgrown_;
   absl::Duration round_length_;
   bool warm_ = false;              // a first round is over
   RecentValues busy_, exchanges_;  // seconds

@@ -84,6 +84,9 @@ struct TransportCounters {
   uint64_t unauthenticated_refused = 0;
   // Times that a connection was given BBR for its pauses, losses or window.
   uint64_t chose_bbr = 0;
+  // Connections that were given more of TCP's for the same reasons, since they
+  // could not have BBR.
+  uint64_t outgrew_cubic = 0;
 };
 
 // All calls are made on the loop.

@@ -22,9 +22,11 @@ absl::StatusOr<MadeTransport> MakeGrpc(RealLoop* loop,
   grpc.lanes = options.connections;
   grpc.congestion_control = std::move(options.congestion_control);
   grpc.tls_gate = options.tls_gate;
-  // An old connection may outlast the one that replaces it.
+  // An old connection may outlast the one that replaces it, and the other ends
+  // may have several where this one has one.
   grpc.max_connections =
-      std::max(grpc.max_connections, 2 * options.max_others) * grpc.lanes;
+      std::max(grpc.max_connections, 2 * options.max_others) *
+      std::max(grpc.lanes, kAdaptiveLanes);
   grpc.max_body_bytes = options.max_body_bytes;
   grpc.max_queued_bytes = options.max_queued_bytes;
   grpc.max_bytes_in_flight = options.max_bytes_in_flight;

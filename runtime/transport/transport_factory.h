@@ -31,7 +31,7 @@ struct TransportOptions {
   std::string listen_address = {};                       // host:port
   std::shared_ptr<CertificateFolder> certificates = {};  // null: none
   bool allow_insecure_remote = false;
-  int connections = 1;                      // to each neighbour
+  int connections = 0;  // to each neighbour; 0: several where they are faster
   std::string congestion_control = "auto";  // of TCP
   bool tls_gate = true;  // certificates are looked at before gRPC
   int max_others = 16;   // neighbours that there may come to be

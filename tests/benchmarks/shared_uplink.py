@@ -27,6 +27,7 @@ rounds: {rounds}
 mixing {{ graph: "ring" codec: "{codec}" overlap_steps: {overlap} }}
 game {{ synthetic {{ parameters: 2258308 step_time: "{step}" pace: "sleep" }} }}
 evaluation {{ every: 0 }}
+resources {{ congestion_control: "{congestion}" }}
 """
 LAB = pathlib.Path(__file__).resolve().parents[2] / "deploy/lab"
 
@@ -37,6 +38,7 @@ def rate(options, network, codec="auto", overlap="auto"):
         config = pathlib.Path(folder) / "config"
         config.write_text(CONFIG.format(
             rounds=options.rounds, step=options.step, codec=codec,
+            congestion=options.congestion,
             overlap=overlap if overlap == "auto" else f"steps_{overlap}"))
         done = subprocess.run(
             [os.path.abspath(options.gossamer), "lab", "--scenario",
@@ -54,6 +56,8 @@ def main():
     parser.add_argument("--gossamer", required=True)
     parser.add_argument("--step", default="200ms")
     parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--congestion", default="auto",
+                        help="cubic: as on a kernel without BBR")
     parser.add_argument("--fixed", action="append", default=[],
                         metavar="CODEC,OVERLAP")
     options = parser.parse_args()

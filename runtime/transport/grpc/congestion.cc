@@ -81,14 +81,16 @@ bool CongestionChooser::Pauses(const Facts& facts) {
   return pauses_ && outlasts_;
 }
 
-void SocketCongestion::Add(int fd) {
+void SocketCongestion::Add(int fd, OutgrownFlag outgrown) {
   const std::optional<uint64_t> cookie = CookieOf(fd);
   if (!cookie) return;
   MutexLock lock(&mu_);
   // A descriptor belongs to one socket, the newest.
   std::erase_if(sockets_, [fd](const Socket& s) { return s.fd == fd; });
-  sockets_.push_back(
-      {.fd = fd, .cookie = *cookie, .chooser = CongestionChooser(pauses_)});
+  sockets_.push_back({.fd = fd,
+                      .cookie = *cookie,
+                      .chooser = CongestionChooser(pauses_),
+                      .outgrown = std::move(outgrown)});
 }
 
 void SocketCongestion::Poll() {
@@ -119,13 +121,18 @@ void SocketCongestion::Poll() {
                           // A kernel without the field says 0.
                           .held = info.tcpi_notsent_bytes > 0 && full,
                           .least_rtt = absl::Microseconds(info.tcpi_min_rtt)});
-    if (best == s.has) return false;
-    // A kernel that refuses one is asked again after the next change alone.
-    s.has = best;
-    const bool given =
-        setsockopt(s.fd, IPPROTO_TCP, TCP_CONGESTION, best.data(),
-                   static_cast<socklen_t>(best.size())) == 0;
-    if (given && best == "bbr") ++chose_bbr_;
+    if (best != s.should_have) {
+      // A kernel that refuses one is asked again after the next change alone.
+      s.should_have = best;
+      s.has_it = gives_bbr_ &&
+                 setsockopt(s.fd, IPPROTO_TCP, TCP_CONGESTION, best.data(),
+                            static_cast<socklen_t>(best.size())) == 0;
+      if (s.has_it && best == "bbr") ++chose_bbr_;
+    }
+    if (s.outgrown != nullptr && best == "bbr" && !s.has_it &&
+        absl::Microseconds(info.tcpi_rtt) >= CongestionChooser::kLongLink) {
+      *std::exchange(s.outgrown, nullptr) = true;
+    }
     return false;
   });
 }

@@ -16,6 +16,9 @@
 // longer.  The size of its messages does not enter: the same one is faster with
 // 64 KiB and with 1 MiB after pauses, and with 1 and 4 MiB after losses.
 //
+// A connection that should have BBR and cannot is better off as several: each
+// has a window of its own, and a loss cuts one alone.
+//
 // Internal to transport/grpc, but for KernelAllows().
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_CONGESTION_H_
@@ -24,6 +27,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -94,18 +98,22 @@ class CongestionChooser {
   bool chose_bbr_ = false;   // at the last poll
 };
 
+// Set once a socket over a long link should have BBR and cannot.
+using OutgrownFlag = std::shared_ptr<std::atomic<bool>>;
+
 // Polls the sockets of a process.
 class SocketCongestion {
  public:
   static constexpr absl::Duration kPollInterval =
       CongestionChooser::kPollInterval;
 
-  // `pauses` as above.
-  explicit SocketCongestion(bool pauses) : pauses_(pauses) {}
+  // `pauses` as above.  `gives_bbr`: otherwise all sockets keep CUBIC.
+  explicit SocketCongestion(bool pauses, bool gives_bbr = true)
+      : pauses_(pauses), gives_bbr_(gives_bbr) {}
 
   // A socket that connects or was accepted, which its owner may close at any
-  // time.  Any thread.
-  void Add(int fd);
+  // time.  `outgrown` may be null.  Any thread.
+  void Add(int fd, OutgrownFlag outgrown = nullptr);
   // Polls all of them, and drops those that are closed.
   void Poll();
   // The sockets that it polls.
@@ -122,9 +130,11 @@ class SocketCongestion {
     // The kernel's name of the socket: the descriptor may be another's by now.
     uint64_t cookie = 0;
     CongestionChooser chooser;
-    std::string_view has = "cubic";
+    OutgrownFlag outgrown;
+    std::string_view should_have = "cubic";
+    bool has_it = true;
   };
-  const bool pauses_;
+  const bool pauses_, gives_bbr_;
   std::atomic<uint64_t> chose_bbr_ = 0;
   mutable Mutex mu_;
   std::vector<Socket> sockets_ ABSL_GUARDED_BY(mu_);

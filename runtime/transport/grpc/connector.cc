@@ -1,6 +1,7 @@
 #include "runtime/transport/grpc/connector.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -39,7 +40,10 @@ absl::Status Connector::Start() {
 }
 
 void Connector::PollSockets() {
-  if (io_.congestion() != nullptr) io_.congestion()->Poll();
+  if (io_.congestion() != nullptr) {
+    io_.congestion()->Poll();
+    DialLanesWhereOutgrown();
+  }
   for (const std::string& flood : io_.TakeFloods()) {
     // Nobody knows which peer it is: a flood needs no stream.
     Report(PeerId{}, absl::ResourceExhaustedError(flood));
@@ -122,18 +126,34 @@ void Connector::Dial(PeerId id) {
   // The attempt counts from the start of this process.  It ties further lanes
   // to their connection, and draws the next delay.
   ++peer.attempt;
-  peer.dialling = io_.Dial(peer.address, {.versions = options_.versions,
-                                          .self = options_.self,
-                                          .target = id,
-                                          .attempt = peer.attempt,
-                                          .run_id = options_.run_id});
-  Track(peer.dialling, id);
+  OutgrownFlag outgrown;
+  if (options_.lanes == 0) outgrown = std::make_shared<std::atomic<bool>>();
+  peer.dialling = io_.Dial(peer.address,
+                           {.versions = options_.versions,
+                            .self = options_.self,
+                            .target = id,
+                            .attempt = peer.attempt,
+                            .run_id = options_.run_id},
+                           outgrown);
+  Track(peer.dialling, id).outgrown = std::move(outgrown);
 }
 
-void Connector::DialLanes(PeerId id, ConnectionId connection) {
+void Connector::DialLanesWhereOutgrown() {
+  for (auto& [stream, state] : streams_) {
+    // A connection is outgrown once, and gets its lanes once it is up.
+    if (state.id == 0 || state.outgrown == nullptr || !*state.outgrown) {
+      continue;
+    }
+    state.outgrown = nullptr;
+    ++counters_.outgrew_cubic;
+    DialLanes(state.peer, state.id, kAdaptiveLanes);
+  }
+}
+
+void Connector::DialLanes(PeerId id, ConnectionId connection, int lanes) {
   Peer& peer = peers_.at(id);
   Connection& first = peer.up.at(connection);
-  for (size_t lane = 1; lane < static_cast<size_t>(options_.lanes); ++lane) {
+  for (size_t lane = 1; lane < static_cast<size_t>(lanes); ++lane) {
     const GrpcStreamPtr stream =
         io_.Dial(peer.address, {.versions = options_.versions,
                                 .self = options_.self,
@@ -237,12 +257,13 @@ absl::Status Connector::OpenLane(const GrpcStreamPtr& stream, Stream* state,
              !connection.second.first().dialled();
     });
   }
-  if (it == up.end() || hello.lane >= static_cast<size_t>(options_.lanes) ||
+  // The end that dials says how many lanes there are.
+  if (it == up.end() || hello.lane >= kMaxLanes ||
       it->second.IsOpen(hello.lane)) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "lane %d of connection %d of peer %d: there is no such connection, or "
-        "it has that lane, or this end wants %d (resources.connections)",
-        hello.lane, hello.attempt, hello.self.value, options_.lanes));
+        "it has that lane, or no connection has so many",
+        hello.lane, hello.attempt, hello.self.value));
   }
   state->peer = hello.self;
   state->id = it->first;
@@ -269,7 +290,7 @@ void Connector::Up(const GrpcStreamPtr& stream, const TransportHello& hello) {
                 absl::ResourceExhaustedError("newer connections are open"));
   }
   // The dialling end dials the lanes, too.  The connection is in use meanwhile.
-  if (stream->dialled()) DialLanes(id, connection);
+  if (stream->dialled()) DialLanes(id, connection, options_.lanes);
   listener_->OnUp(id, connection);
 }
 

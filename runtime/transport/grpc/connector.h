@@ -67,6 +67,7 @@ class Connector final : public GrpcStreamOwner,
     ConnectionId id = 0;  // 0 before OnUp of its connection
     size_t lane = 0;
     bool reported = false;  // the reason of its end is reported
+    OutgrownFlag outgrown;  // set if its connection may get lanes later
     EventLoop::TimerId hello_timer{0};
   };
 
@@ -74,7 +75,9 @@ class Connector final : public GrpcStreamOwner,
   void Post(F fn);
   Stream& Track(const GrpcStreamPtr& stream, PeerId peer);
   void Dial(PeerId peer);
-  void DialLanes(PeerId peer, ConnectionId id);
+  // Dials the lanes 1 to `lanes` - 1 of a connection that has none.
+  void DialLanes(PeerId peer, ConnectionId id, int lanes);
+  void DialLanesWhereOutgrown();
   void DialLater(PeerId peer);
   absl::Status Judge(const GrpcStream& stream, const Stream& state,
                      const TransportHello& hello) const;

@@ -32,6 +32,12 @@ bool HasGate(const GrpcOptions& options) {
   return options.certificates != nullptr && options.tls_gate;
 }
 
+// Of the congestion controls that are asked for by name, CUBIC alone has BBR or
+// lanes in its place where it is too slow.
+bool NeedsLanes(const GrpcOptions& options) {
+  return options.lanes == 0 && options.congestion_control == "cubic";
+}
+
 int Milliseconds(absl::Duration d) {
   return static_cast<int>(absl::ToInt64Milliseconds(d));
 }
@@ -78,8 +84,9 @@ GrpcIo::GrpcIo(GrpcStreamOwner* owner, const GrpcOptions& options)
       options_(options),
       tuning_(ChooseTuning(ReadTcpSettings(), options.congestion_control,
                            options.stream_window_bytes)),
-      congestion_(tuning_.adapts
-                      ? std::make_shared<SocketCongestion>(tuning_.pauses)
+      congestion_(tuning_.adapts || NeedsLanes(options)
+                      ? std::make_shared<SocketCongestion>(tuning_.pauses,
+                                                           tuning_.adapts)
                       : nullptr),
       tls_(options.certificates),
       dial_credentials_(tls_.Channel(Role::kPeer)),
@@ -156,7 +163,7 @@ GrpcStreamLimits GrpcIo::limits() const {
 }
 
 GrpcStreamPtr GrpcIo::Dial(const std::string& address,
-                           const TransportHello& hello) {
+                           const TransportHello& hello, OutgrownFlag outgrown) {
   grpc::ChannelArguments arguments;
   SetCommonArguments(options_, [&](const char* name, int value) {
     arguments.SetInt(name, value);
@@ -166,7 +173,7 @@ GrpcStreamPtr GrpcIo::Dial(const std::string& address,
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  AddTuning(tuning_, congestion_, &arguments);
+  AddTuning(tuning_, congestion_, std::move(outgrown), &arguments);
   GrpcStreamPtr stream = GrpcStream::Dial(
       this, limits(),
       grpc::CreateCustomChannel(address, dial_credentials_, arguments), cq_,

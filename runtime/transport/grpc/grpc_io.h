@@ -58,7 +58,10 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
   GrpcStreamLimits limits() const;
   const ByteBudget& all_bytes() const { return *all_bytes_; }
 
-  GrpcStreamPtr Dial(const std::string& address, const TransportHello& hello);
+  // `outgrown` may be null; set if connections adapt (GrpcOptions::lanes) and
+  // this one should be several.
+  GrpcStreamPtr Dial(const std::string& address, const TransportHello& hello,
+                     OutgrownFlag outgrown = nullptr);
   // The certificate (PEM) that the other end of this stream has shown.  Returns
   // kUnavailable if the stream has ended.
   absl::StatusOr<std::string> CertificateOf(const GrpcStream& stream) const;
@@ -68,7 +71,7 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
   uint64_t chose_bbr() const {
     return congestion_ == nullptr ? 0 : congestion_->chose_bbr();
   }
-  // Null if sockets keep the congestion control that they begin with.
+  // Null if nobody asks what congestion control the sockets should have.
   SocketCongestion* congestion() { return congestion_.get(); }
   std::vector<std::string> TakeFloods() { return guard_->TakeReports(); }
 
@@ -89,7 +92,7 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
   GrpcStreamOwner* const owner_;
   const GrpcOptions options_;
   const SocketTuning tuning_;
-  const std::shared_ptr<SocketCongestion> congestion_;  // null: none adapts
+  const std::shared_ptr<SocketCongestion> congestion_;  // may be null
   const TlsCredentials tls_;
   const std::shared_ptr<grpc::ChannelCredentials> dial_credentials_;
   const std::shared_ptr<ConnectionLimiter> limiter_;

@@ -26,9 +26,9 @@ absl::Status Validate(const GrpcOptions& options) {
         absl::StrFormat("options.chunk_bytes: %d is not in 1 to %d",
                         options.chunk_bytes, kMaxChunkBytes));
   }
-  if (options.lanes < 1 || options.lanes > static_cast<int>(kMaxLanes)) {
+  if (options.lanes < 0 || options.lanes > static_cast<int>(kMaxLanes)) {
     return absl::InvalidArgumentError(absl::StrFormat(
-        "options.lanes: %d is not in 1 to %d", options.lanes, kMaxLanes));
+        "options.lanes: %d is not in 0 to %d", options.lanes, kMaxLanes));
   }
   if (const std::string& name = options.congestion_control;
       !name.empty() && name != "auto" && !KernelAllows(name)) {

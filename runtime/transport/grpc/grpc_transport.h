@@ -26,6 +26,8 @@
 
 namespace gossamer {
 
+inline constexpr int kAdaptiveLanes = 4;
+
 struct GrpcOptions {
   PeerId self;
   std::string run_id;  // at most 128 bytes; peers of another run are refused
@@ -68,7 +70,9 @@ struct GrpcOptions {
   std::string congestion_control = "auto";
   // The TCP connections of an edge that this end dials, 1 to 8.  Large bodies
   // are spread over them.  They count in `max_connections`, not in
-  // `max_connections_per_peer`.
+  // `max_connections_per_peer`.  0: one, and kAdaptiveLanes once it should have
+  // BBR over a long link and cannot: the kernel does not allow it, or
+  // `congestion_control` is CUBIC.
   int lanes = 1;
   int max_connections = 256;  // the most open streams, both directions
   int max_connections_per_peer = 4;

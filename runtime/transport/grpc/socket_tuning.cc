@@ -53,18 +53,22 @@ int Ask(int64_t in_flight, int64_t most, int64_t tuned) {
 }
 
 struct Mutator : grpc_socket_mutator {
-  explicit Mutator(ServerSockets s) : sockets(std::move(s)) {
+  explicit Mutator(ServerSockets s, OutgrownFlag o = nullptr)
+      : sockets(std::move(s)), outgrown(std::move(o)) {
     grpc_socket_mutator_init(this, &kTable);
   }
   // Never returns false, which would make gRPC stop listening.  gRPC finds a
   // socket that the limiter has refused already shut down.
   static bool Mutate(const grpc_mutate_socket_info* info,
                      grpc_socket_mutator* self) {
-    const ServerSockets& sockets = static_cast<Mutator*>(self)->sockets;
+    const Mutator& mutator = *static_cast<Mutator*>(self);
+    const ServerSockets& sockets = mutator.sockets;
     switch (info->usage) {
       case GRPC_FD_CLIENT_CONNECTION_USAGE:
         ApplyTuning(info->fd, sockets.tuning);
-        if (sockets.congestion != nullptr) sockets.congestion->Add(info->fd);
+        if (sockets.congestion != nullptr) {
+          sockets.congestion->Add(info->fd, mutator.outgrown);
+        }
         break;
       case GRPC_FD_SERVER_LISTENER_USAGE:
         sockets.OnListener(info->fd);
@@ -85,6 +89,7 @@ struct Mutator : grpc_socket_mutator {
   static constexpr grpc_socket_mutator_vtable kTable = {nullptr, Compare,
                                                         Destroy, Mutate};
   const ServerSockets sockets;  // of a client: the tuning and congestion alone
+  const OutgrownFlag outgrown;  // of a client
 };
 
 class TuningOption final : public grpc::ServerBuilderOption {
@@ -119,6 +124,7 @@ SocketTuning ChooseTuning(const TcpSettings& settings,
   tuning.send_buffer = Ask(in_flight, settings.max_send, settings.largest_send);
   tuning.receive_buffer =
       Ask(in_flight, settings.max_receive, settings.largest_receive);
+  tuning.pauses = settings.slow_start_after_idle;
   if (congestion != kAuto) {
     tuning.congestion = congestion;
     return tuning;
@@ -127,7 +133,6 @@ SocketTuning ChooseTuning(const TcpSettings& settings,
   // too small (congestion.h).
   tuning.congestion = "cubic";
   tuning.adapts = true;
-  tuning.pauses = settings.slow_start_after_idle;
   return tuning;
 }
 
@@ -161,9 +166,10 @@ bool ServerSockets::OnAccepted(int socket) const {
 
 void AddTuning(const SocketTuning& tuning,
                std::shared_ptr<SocketCongestion> congestion,
-               grpc::ChannelArguments* arguments) {
+               OutgrownFlag outgrown, grpc::ChannelArguments* arguments) {
   arguments->SetSocketMutator(
-      new Mutator({.tuning = tuning, .congestion = std::move(congestion)}));
+      new Mutator({.tuning = tuning, .congestion = std::move(congestion)},
+                  std::move(outgrown)));
 }
 
 void AddTuning(ServerSockets sockets, grpc::ServerBuilder* builder) {

@@ -59,11 +59,11 @@ struct ServerSockets {
   bool OnAccepted(int socket) const;
 };
 
-// Applies `tuning` to every socket of a channel.  `congestion` gets the sockets
-// if the tuning adapts; null: none does.
+// Applies `tuning` to every socket of a channel.  `congestion`, unless it is
+// null, gets the sockets, with `outgrown`.
 void AddTuning(const SocketTuning& tuning,
                std::shared_ptr<SocketCongestion> congestion,
-               grpc::ChannelArguments* arguments);
+               OutgrownFlag outgrown, grpc::ChannelArguments* arguments);
 // Has gRPC call `sockets` for those that it listens on and accepts.
 void AddTuning(ServerSockets sockets, grpc::ServerBuilder* builder);
 

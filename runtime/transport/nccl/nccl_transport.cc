@@ -67,10 +67,9 @@ NcclCounters NcclTransport::nccl_counters() const {
 }
 
 TransportCounters NcclTransport::counters() const {
-  TransportCounters counters = counters_;
-  counters.unauthenticated_refused =
-      carrier_->counters().unauthenticated_refused;
-  counters.chose_bbr = carrier_->counters().chose_bbr;
+  TransportCounters counters = carrier_->counters();
+  counters.bytes_sent = counters_.bytes_sent;
+  counters.bytes_received = counters_.bytes_received;
   return counters;
 }
 

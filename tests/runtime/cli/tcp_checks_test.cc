@@ -78,7 +78,9 @@ TEST(TcpChecks, AKernelWithoutBbrIsReported) {
   facts.may_bbr = false;
   const CheckResult without_bbr = CheckTcp(facts)[kCongestion];
   EXPECT_EQ(without_bbr.level, CheckLevel::kWarn);
-  EXPECT_THAT(without_bbr.advice, HasSubstr("resources.connections: 4"));
+  EXPECT_THAT(without_bbr.found,
+              HasSubstr("cubic for edges, four connections for those that lose "
+                        "packets or have too small a window on a long link"));
   EXPECT_THAT(without_bbr.advice,
               AllOf(HasSubstr("only for peers far apart: modprobe tcp_bbr"),
                     Not(HasSubstr("slow_start"))));

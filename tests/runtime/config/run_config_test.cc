@@ -676,6 +676,7 @@ TEST(ConfigurationHash, TheHashCoversOnlySettingsThatPeersShare) {
   EXPECT_EQ(hash, ConfigurationHash(Parse("resources { device: \"cuda:1\" "
                                           "fabric: \"rack-1\" "
                                           "congestion_control: \"bbr\" "
+                                          "connections: 4 "
                                           "tls_gate: false }")));
   EXPECT_NE(hash, ConfigurationHash(Parse("seed: 2")));
   EXPECT_NE(hash, ConfigurationHash(Parse("mixing { gamma: 0.5 }")));

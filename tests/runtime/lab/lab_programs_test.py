@@ -7,6 +7,7 @@ The test makes network namespaces, so it runs as root.
 usage: lab_programs_test.py FOLDER_OF_THE_PROGRAMS [unittest arguments]
 """
 
+import contextlib
 import ctypes
 import glob
 import json
@@ -116,8 +117,9 @@ class Lab(unittest.TestCase):
                               cwd=self.folder, stdin=subprocess.DEVNULL,
                               **options)
 
-    def start_lab(self, *arguments):
-        lab = subprocess.Popen(self.command(*arguments), cwd=self.folder,
+    def start_lab(self, *arguments, scenario=None):
+        lab = subprocess.Popen(self.command(*arguments, scenario=scenario),
+                               cwd=self.folder,
                                stdin=subprocess.DEVNULL, text=True,
                                stdout=subprocess.DEVNULL,
                                stderr=subprocess.PIPE)
@@ -180,6 +182,40 @@ class Lab(unittest.TestCase):
         lab.send_signal(signal.SIGTERM)
         _, errors = lab.communicate(timeout=LIMIT)
         self.assertIn(lab.returncode, (0, 1), errors)  # 1: before it began
+
+    def test_a_lossy_link_has_several_connections_where_bbr_may_not_be(self):
+        scenario = self.write("lossy.textproto",
+                              'link { rtt: "40ms" loss: 0.05 }')
+        config = self.write("c.textproto", """
+            name: "fleet" peers: 2 rounds: 1000000
+            game { synthetic { parameters: 1000000 step_time: "20ms"
+                               pace: "sleep" } }
+            resources { congestion_control: "cubic" }""")
+        lab = self.start_lab("--config", config, scenario=scenario)
+
+        def events(rank):
+            path = os.path.join(self.folder,
+                                f"runs/fleet/peer-{rank}/events.jsonl")
+            if not os.path.exists(path):
+                return {}
+            with open(path) as f:
+                return {e["kind"]: e["detail"] for e in map(json.loads, f)}
+
+        def connections():
+            """Of the peer that dials: to the other one, and to the service."""
+            counts = [0]
+            for p in Remains(lab.pid).left():
+                with contextlib.suppress(OSError), open(
+                        f"/proc/{p}/net/tcp") as f:
+                    counts.append(sum(line.split()[3] == "01" for line in f))
+            return max(counts)
+        # The smaller id dials, so the choice is its.
+        wait_for(lambda: "connections_added" in events(1))
+        self.assertIn("1 times so far", events(1)["connections_added"])
+        self.assertNotIn("connections_added", events(2))
+        wait_for(lambda: connections() >= 4)
+        lab.send_signal(signal.SIGINT)
+        self.assertEqual(lab.wait(LIMIT), 0, lab.stderr.read())
 
     def test_a_peer_that_dies_ends_the_lab(self):
         config = self.write("c.textproto", CONFIG % 100000)

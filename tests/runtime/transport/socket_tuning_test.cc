@@ -272,7 +272,7 @@ TEST(SocketTuning, ReachesBothEndsOfAConnection) {
   EXPECT_GE(CountSockets(false, 2 * kAsked), 1);  // the listener
 
   grpc::ChannelArguments arguments;
-  AddTuning(tuning, nullptr, &arguments);
+  AddTuning(tuning, nullptr, nullptr, &arguments);
   const auto channel =
       grpc::CreateCustomChannel("127.0.0.1:" + std::to_string(port),
                                 grpc::InsecureChannelCredentials(), arguments);
