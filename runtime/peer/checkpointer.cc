@@ -38,10 +38,13 @@ struct Beginning {
 struct Found {
   absl::StatusOr<std::vector<StoredCheckpoint>> list;
   absl::StatusOr<Checkpoint> saved;  // that of the round to resume from
+  absl::StatusOr<uint64_t> free;     // bytes
 };
 
 Found Read(const CheckpointStore& store, uint64_t resumed) {
-  Found found{.list = store.List(), .saved = absl::NotFoundError("")};
+  Found found{.list = store.List(),
+              .saved = absl::NotFoundError(""),
+              .free = store.FreeBytes()};
   if (resumed != 0) found.saved = store.Load(resumed);
   return found;
 }
@@ -135,7 +138,9 @@ void Checkpointer::Reserve() {
   }
   absl::StatusOr<Checkpoint> taken = TakeCheckpoint(
       OwnId(), [this](StateVisitor& v) { state_->VisitState(v); });
-  if (taken.ok()) spare_ = *std::move(taken);
+  if (!taken.ok()) return;
+  spare_ = *std::move(taken);
+  ReportTightDisk(SizeOf(spare_), free_, there_);
 }
 
 // The disk's thread touches the pages, so no round waits for them.
@@ -300,7 +305,9 @@ void Checkpointer::Write() {
             absl::StrCat("round ", writing->taken->checkpoint.id.round);
         if (writing->saved.ok()) {
           reporter_->Report("checkpoint", round);
-          if (!std::exchange(saved_one_, true)) ReportTightDisk(*writing);
+          if (!std::exchange(saved_one_, true)) {
+            ReportTightDisk(writing->bytes, writing->free, there_ + 1);
+          }
         } else {
           // Training does not depend on it: say so and go on.
           reporter_->Report("checkpoint_failed",
@@ -329,21 +336,24 @@ void Checkpointer::ReportRoom() {
                     times);
 }
 
-// Said with the first checkpoint, whose size is known then: by the time that
-// the disk is full, a fleet may have gone far on fewer than it was told to
-// keep.
-void Checkpointer::ReportTightDisk(const Writing& first) {
-  if (!first.free.ok()) return;
-  const uint64_t fits = *first.free / first.bytes;
-  const uint64_t there = std::min(there_ + 1, store_->most() - 1);
+// Said before the first round, of the state alone, or else with the first
+// checkpoint, which has records of edges too: by the time that the disk is
+// full, a fleet may have gone far on fewer than it was told to keep.
+void Checkpointer::ReportTightDisk(uint64_t bytes,
+                                   const absl::StatusOr<uint64_t>& free,
+                                   size_t there) {
+  if (!free.ok() || told_tight_) return;
+  const uint64_t fits = *free / std::max<uint64_t>(1, bytes);
+  there = std::min(there, store_->most() - 1);
   if (there + fits >= store_->most()) return;
+  told_tight_ = true;
   reporter_->Report(
       "checkpoint_room",
       absl::StrFormat("the disk has room for %d checkpoints of %.1f MB beside "
                       "the %d that are there, and checkpoint.keep %d needs "
                       "room for %d, with the one that is being written: fewer "
                       "will be kept",
-                      fits, 1e-6 * static_cast<double>(first.bytes), there,
+                      fits, 1e-6 * static_cast<double>(bytes), there,
                       store_->most() - 1, store_->most()));
 }
 
@@ -389,6 +399,7 @@ Task<absl::StatusOr<Checkpointer::Resumed>> Checkpointer::Resume(
     }
     ReportDamaged(found->list, kept);
     if (found->list.ok()) there_ = found->list->size();
+    free_ = found->free;
     if (out_of_time() || begun != Beginning(view)) continue;
     if (begun->resumed != 0) {
       // The fleet begins where all members said that they have an intact

@@ -99,8 +99,10 @@ class Checkpointer {
   void Write();
   void ReportSkipped();
   void ReportRoom();
-  // Reports if the disk has no room for as many checkpoints as are to be kept.
-  void ReportTightDisk(const Writing& first);
+  // Reports, once, if a disk with so many `free` bytes has no room for as many
+  // checkpoints of `bytes` as are to be kept, beside those that are `there`.
+  void ReportTightDisk(uint64_t bytes, const absl::StatusOr<uint64_t>& free,
+                       size_t there);
   CheckpointId OwnId() const;
   absl::StatusOr<SavedEdges> Restore(Checkpoint& saved);
   void ReportDamaged(const absl::StatusOr<std::vector<StoredCheckpoint>>& list,
@@ -117,8 +119,10 @@ class Checkpointer {
   // A checkpoint that is written, and records: their memory is used again.
   Checkpoint spare_;
   SavedEdges spare_edges_;
-  bool reserving_ = false;      // the disk's thread takes memory of records
-  size_t there_ = 0;            // checkpoints, at the start
+  bool reserving_ = false;  // the disk's thread takes memory of records
+  size_t there_ = 0;        // checkpoints, at the start
+  absl::StatusOr<uint64_t> free_ = 0;  // bytes of the disk, at the start
+  bool told_tight_ = false;
   bool saved_one_ = false;      // since then
   uint64_t skipped_ = 0;        // boundaries that were due and have none
   Throttle skips_;              // of their reports, by count

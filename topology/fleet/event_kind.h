@@ -49,9 +49,10 @@ inline constexpr EventInfo kEventKinds[] = {
      "on",
      "make room, or mend the disk that it names"},
     {"checkpoint_room",
-     "with the first checkpoint, the disk has no room for `checkpoint.keep` of "
-     "them and the one that is being written; later, older ones went before it "
-     "was written, reported for the first, the tenth, the hundredth time",
+     "before the first round, or with the first checkpoint, the disk has no "
+     "room for `checkpoint.keep` of them and the one that is being written; "
+     "later, older ones went before it was written, reported for the first, "
+     "the tenth, the hundredth time",
      "make room: a peer with fewer checkpoints than the others may have none "
      "in common with them"},
     {"checkpoint_skipped",
