@@ -81,6 +81,7 @@ std::string Describe(const Scenario& s) {
     add("nccl-hang", s.nccl.hang);
     add("nccl-error", s.nccl.error);
     add("nccl-slow", s.nccl.slow);
+    add("nccl-partial", s.nccl.partial);
     add("nccl-making", s.nccl.making_fault);
   }
   if (s.clockwork) text += " clockwork";

@@ -276,7 +276,7 @@ int Main(int argc, char** argv) {
                     "tell all that happens, one seed after the other");
   program.AddOption("--json", &options.json, "answer as JSON");
   program.AddOption("--nccl", &options.nccl,
-                    "all peers of gossip are on GPUs and use NCCL");
+                    "all peers are on GPUs and use NCCL");
 #ifdef GOSSAMER_SEEDED_BUGS
   program.AddOption("--bug", &options.bug, "plant this bug first");
 #endif

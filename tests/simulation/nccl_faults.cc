@@ -9,6 +9,24 @@ namespace {
 
 constexpr int kVersion = 22809;
 constexpr int kOlderVersion = 22703;
+constexpr double kEdgesOfAPeer = 4;  // about
+
+absl::Duration WayOf(const Scenario& s) {
+  return s.link.latency * (1 + s.link.jitter);
+}
+
+absl::Duration DeadlineOf(const Scenario& s) {
+  return absl::Seconds(1) + 4 * WayOf(s) + 4 * s.nccl.operation;
+}
+
+absl::Duration MakingOf(const Scenario& s) {
+  return absl::Seconds(10) + 10 * s.interval();
+}
+
+// Few polls make a fast simulation.
+absl::Duration PollOf(const Scenario& s) {
+  return std::max(absl::Milliseconds(1), s.step_time / 10);
+}
 
 }  // namespace
 
@@ -26,8 +44,21 @@ void DrawNccl(Scenario& s, Draws d, bool always) {
   n.error = rate(0.4, 0.0005, 0.01);
   n.slow = rate(0.4, 0.01, 0.1);
   n.making_fault = rate(0.2, 0.05, 0.3);
-  // The centralized baseline has no edges.
-  n.used = uses && !s.centralized();
+  n.used = uses;
+  if (!s.centralized()) return;
+  // NCCL makes the means of dense gradients alone, which one baseline in eight
+  // has.  The others keep their methods, unless all fleets are to use it.
+  n.used = always;
+  if (!always) return;
+  s.gradient_codec = "dense-f32";
+  // There is one operation a round, where edges have one each.
+  n.hang *= kEdgesOfAPeer;
+  n.error *= kEdgesOfAPeer;
+  n.partial = rate(0.9, 0.05, 0.3);
+  if (d.Chance(0.9)) {
+    n.hosts = 1;
+    n.shared_gpu = n.other_version = false;
+  }
 }
 
 NcclPlace PlaceOf(const Scenario& s, PeerId peer) {
@@ -51,19 +82,25 @@ FakeNcclOptions FakeNcclOf(const Scenario& s) {
           .error = s.nccl.error,
           .slow = s.nccl.slow,
           .slow_factor = 20,
+          .partial = s.nccl.partial,
           .making_hang = s.nccl.making_fault / 2,
           .making_error = s.nccl.making_fault / 2};
 }
 
 NcclOptions NcclOptionsOf(const Scenario& s, PeerId self) {
-  const absl::Duration way = s.link.latency * (1 + s.link.jitter);
   NcclOptions options{.self = self, .min_bytes = 1};
-  options.deadline = absl::Seconds(1) + 4 * way + 4 * s.nccl.operation;
-  options.offer_timeout = absl::Milliseconds(50) + 2 * way;
-  options.making = absl::Seconds(10) + 10 * s.interval();
-  // Few polls make a fast simulation.
-  options.poll = std::max(absl::Milliseconds(1), s.step_time / 10);
+  options.deadline = DeadlineOf(s);
+  options.offer_timeout = absl::Milliseconds(50) + 2 * WayOf(s);
+  options.making = MakingOf(s);
+  options.poll = PollOf(s);
   return options;
+}
+
+NcclSumOptions NcclSumOptionsOf(const Scenario& s, PeerId self) {
+  return {.self = self,
+          .deadline = DeadlineOf(s),
+          .making = MakingOf(s),
+          .poll = PollOf(s)};
 }
 
 }  // namespace gossamer::simulation

@@ -10,6 +10,7 @@
 
 #include "algorithms/base/ids.h"
 #include "runtime/transport/nccl/nccl_plan.h"
+#include "runtime/transport/nccl/nccl_sum.h"
 #include "runtime/transport/nccl/nccl_transport.h"
 #include "tests/simulation/draws.h"
 #include "tests/simulation/scenario.h"
@@ -17,8 +18,9 @@
 
 namespace gossamer::simulation {
 
-// Draws where the peers are; `always`: they use NCCL in every gossiping fleet,
-// else in a fifth of them.
+// Draws where the peers are; `always`: they use NCCL in every fleet, and those
+// of a centralized baseline sum by it.  Otherwise a fifth of the gossiping
+// fleets uses it.
 void DrawNccl(Scenario& scenario, Draws draws, bool always);
 
 NcclPlace PlaceOf(const Scenario& scenario, PeerId peer);
@@ -26,6 +28,7 @@ FakeNcclOptions FakeNcclOf(const Scenario& scenario);
 // The time that the way between peers takes is added to what a real peer
 // allows.
 NcclOptions NcclOptionsOf(const Scenario& scenario, PeerId self);
+NcclSumOptions NcclSumOptionsOf(const Scenario& scenario, PeerId self);
 
 }  // namespace gossamer::simulation
 

@@ -75,6 +75,7 @@ struct NcclScenario {
   double hang = 0;
   double error = 0;
   double slow = 0;
+  double partial = 0;  // sums that reach some peers alone
   double making_fault = 0;
 };
 
@@ -142,7 +143,7 @@ struct Scenario {
   absl::Duration LivenessLimit() const;
 };
 
-// `nccl`: its peers use NCCL, unless it is the centralized baseline.
+// `nccl`: its peers use NCCL.
 Scenario DrawScenario(uint64_t seed, bool nccl = false);
 
 // Returns a line for people.

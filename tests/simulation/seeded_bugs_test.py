@@ -58,6 +58,7 @@ BUGS = {
     "meet-by-old-view": "an edge is made to where its peer was by the view in use",
     "nccl-unordered": "pairs are launched as they are agreed on",
     "nccl-no-watchdog": "an operation of NCCL may take for ever",
+    "nccl-alone": "a peer without a mean takes another way though others may have it",
     "nccl-any-name": "a body counts as that of whichever exchange waits for one",
 }
 # Rules of the edge that only its search breaks (edge_search_test): no schedule

@@ -50,7 +50,7 @@ reordered_frames repeated_frames resumed_without_service returns
 service_cuts service_deaths service_disk_errors spoils stalls storms twins wrong_clocks""".split()
 # A communicator that fails is not used again within its view, so that these are
 # rare where few fleets use NCCL.
-FAULTS_OF_NCCL = "nccl_errors nccl_hangs nccl_slow".split()
+FAULTS_OF_NCCL = "nccl_errors nccl_hangs nccl_partial nccl_slow".split()
 
 
 def work_problems(told, seeds, nccl):

@@ -164,6 +164,15 @@ SimProcess::SimProcess(SimWorld& world, SimMachine& machine, bool resume)
         files_, SimMachine::kLastView, disk_.get(), [](const absl::Status&) {});
   }
   transport_ = std::make_unique<MortalTransport>(MakeTransport(), &crash_);
+  if (gpu_ != nullptr && s.centralized()) {
+    NcclSumOptions options = NcclSumOptionsOf(s, machine_.id);
+    options.report = [this](EventKind kind, const std::string& detail) {
+      TellNccl(kind, detail);
+    };
+    nccl_sum_ = std::make_unique<NcclSum>(&loop_, transport_.get(), gpu_.get(),
+                                          gpu_.get(), game_->queue(),
+                                          std::move(options));
+  }
   world_.tell(machine_.id, absl::StrCat("starts process ", number_));
   world_.ledger.Begin(machine_.id, number_);
   checkpoint_watch_.CheckSaved();
@@ -177,15 +186,20 @@ std::unique_ptr<Transport> SimProcess::MakeTransport() {
   if (!s.nccl.used) return transport;
   const NcclPlace place = PlaceOf(s, machine_.id);
   gpu_ = world_.nccl.NewRank(place.gpu, place.version);
+  if (s.centralized()) return transport;
   NcclOptions options = NcclOptionsOf(s, machine_.id);
   options.report = [this](EventKind kind, const std::string& detail) {
-    world_.tell(machine_.id,
-                absl::StrCat(std::string(kind.name()), ": ", detail));
+    TellNccl(kind, detail);
   };
   auto made = std::make_unique<NcclTransport>(
       std::move(transport), &loop_, gpu_.get(), gpu_.get(), std::move(options));
   nccl_ = made.get();
   return made;
+}
+
+void SimProcess::TellNccl(EventKind kind, const std::string& detail) {
+  world_.tell(machine_.id,
+              absl::StrCat(std::string(kind.name()), ": ", detail));
 }
 
 SimProcess::~SimProcess() {
@@ -195,6 +209,7 @@ SimProcess::~SimProcess() {
   main_ = {};
   peer_.reset();
   client_.reset();
+  nccl_sum_.reset();
   transport_.reset();
 }
 
@@ -235,7 +250,7 @@ Task<absl::Status> SimProcess::Register() {
   o.peer_id = machine_.id;
   o.incarnation_id = key_.Fold("boot").Bits(0) | 1;
   o.address = Address();
-  if (nccl_ != nullptr) {
+  if (gpu_ != nullptr) {
     o.device = PlaceOf(world_.scenario, machine_.id).Text();
   }
   o.layout_fingerprint = game_->layout().fingerprint();
@@ -345,6 +360,7 @@ absl::Status SimProcess::MakePeer() {
                                             .step = step_.get(),
                                             .codec = world_.codec,
                                             .gradients = std::move(gradients),
+                                            .nccl_sum = nccl_sum_.get(),
                                             .metrics = this,
                                             .decisions = nullptr,
                                             .checkpoints = checkpoints_.get(),

@@ -26,6 +26,7 @@
 #include "runtime/peer/waiter.h"
 #include "runtime/sim/sim_service.h"
 #include "runtime/sim/virtual_loop.h"
+#include "runtime/transport/nccl/nccl_sum.h"
 #include "runtime/transport/nccl/nccl_transport.h"
 #include "tests/simulation/checkpoint_watch.h"
 #include "tests/simulation/edge_watch.h"
@@ -99,6 +100,7 @@ class SimProcess final : private MetricsSink {
   Task<absl::Status> Register();
   absl::Status MakePeer();
   std::unique_ptr<Transport> MakeTransport();
+  void TellNccl(EventKind kind, const std::string& detail);
   uint64_t NewEpoch() const;
   uint64_t ReplicaMemory() const;
   std::string Address() const;
@@ -127,9 +129,10 @@ class SimProcess final : private MetricsSink {
   std::unique_ptr<VirtualCompute> disk_;
   std::unique_ptr<CheckpointStore> checkpoints_;
   std::unique_ptr<LastView> last_view_;  // null: its kind of run keeps none
-  std::unique_ptr<FakeNccl::Rank> gpu_;
-  NcclTransport* nccl_ = nullptr;  // null: it uses none
+  std::unique_ptr<FakeNccl::Rank> gpu_;  // null: it uses no NCCL
+  NcclTransport* nccl_ = nullptr;        // of a gossiping fleet
   std::unique_ptr<MortalTransport> transport_;
+  std::unique_ptr<NcclSum> nccl_sum_;  // of a centralized fleet
   std::unique_ptr<TopologyClient> client_;
   std::map<PeerId, std::unique_ptr<Observer>> observers_;
   std::unique_ptr<Peer> peer_;

@@ -112,7 +112,8 @@ void Simulation::CheckCircle(const FakeNccl::Circle& circle) {
       if (host.process->gpu() == wait.who) who = &host;
       if (host.process->gpu() == wait.on) on = &host;
     }
-    if (who == nullptr || on == nullptr ||
+    // Of means there is one operation at a time.
+    if (who == nullptr || on == nullptr || on->process->nccl() == nullptr ||
         !on->process->nccl()->Expects(who->machine->id, wait.name)) {
       return;
     }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "algorithms/collective/collective_message.h"
 #include "runtime/transport/nccl/nccl_plan.h"
+#include "runtime/transport/nccl/watchdog.h"
 
 namespace gossamer {
 
@@ -242,7 +243,7 @@ void NcclSum::Poll() {
     } else if (comm_->ready()) {
       Report("nccl_ready", absl::StrCat("among all peers, for means"));
       Launch();
-    } else if (now - since_ >= options_.making) {
+    } else if (IsLate(since_, options_.making, now)) {
       Fail(NcclEvent::kLate,
            absl::StrCat("it was not complete after ",
                         absl::FormatDuration(options_.making)));
@@ -254,8 +255,10 @@ void NcclSum::Poll() {
     } else if (completed->has_value()) {
       agreement_->Have();
       if (changed_) changed_();
-    } else if (now - begun_ >=
-               (operation_ == first_ ? options_.making : options_.deadline)) {
+    } else if (IsLate(
+                   begun_,
+                   operation_ == first_ ? options_.making : options_.deadline,
+                   now)) {
       Fail(NcclEvent::kLate, absl::StrCat("a mean has taken ",
                                           absl::FormatDuration(now - begun_)));
     }
