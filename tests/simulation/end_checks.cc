@@ -43,17 +43,6 @@ double LeastGamma(const Codec& codec) {
   return least;
 }
 
-// Returns the factor on the squared distance per round, in the worst direction:
-// ‖(1 − γ)x + γWx‖² <= (1 − γ)‖x‖² + γ‖Wx‖².
-double FactorOf(const Scenario& s, const Codec& codec) {
-  const auto schedule = *MakeSchedule(s.schedule, s.peers, s.seed);
-  const int h = s.overlap == kAutoOverlap ? kMaxOverlap : s.overlap;
-  double gamma = LeastGamma(codec);
-  if (h > 1) gamma = std::min(gamma, StableStepSize(*schedule, h - 1) * 2 / 3);
-  const double mixed = ExpectedContraction(*schedule).factor;
-  return 1 - gamma * (1 - mixed);
-}
-
 // Returns how many rounds lie between exchanges of the part that is mixed
 // least.
 double RoundsApart(const Codec& codec) {
@@ -65,6 +54,22 @@ double RoundsApart(const Codec& codec) {
     }
   }
   return static_cast<double>(kRounds) / *std::ranges::min_element(times);
+}
+
+// Returns the factor on the squared distance per round, in the worst direction:
+// ‖(1 − γ)x + γWx‖² <= (1 − γ)‖x‖² + γ‖Wx‖².
+double FactorOf(const Scenario& s, const Codec& codec) {
+  const auto schedule = *MakeSchedule(s.schedule, s.peers, s.seed);
+  const int h = s.overlap == kAutoOverlap ? kMaxOverlap : s.overlap;
+  double gamma = LeastGamma(codec);
+  if (h > 1) gamma = std::min(gamma, StableStepSize(*schedule, h - 1) * 2 / 3);
+  double mixed = ExpectedContraction(*schedule).factor;
+  // What is mixed in drawn rounds meets the matrices of a period in a drawn
+  // order, and the one that a direction needs in as many as there are.
+  if (RoundsApart(codec) > 1 && schedule->period() > 1) {
+    mixed = std::max(mixed, 1 - 1 / static_cast<double>(schedule->period()));
+  }
+  return 1 - gamma * (1 - mixed);
 }
 
 // Returns whether a codec keeps nearly all of a difference.
