@@ -11,10 +11,11 @@
 #   deploy/lab/ladder.sh                             about twenty minutes
 #   RUNGS="ocean world" FOR=120 deploy/lab/ladder.sh
 #   UPLINK=100mbit deploy/lab/ladder.sh              a limit for each host, too
-#   CONGESTION=cubic deploy/lab/ladder.sh            as on a kernel without BBR
+#   CONGESTION=cubic STEP=40ms deploy/lab/ladder.sh  as on a kernel without BBR
+#   CONNECTIONS=4 deploy/lab/ladder.sh               so many an edge
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-case ${1:-} in -h|--help) sed -n '2,14p' "$0" | sed 's/^# \{0,1\}//'; exit 0;; esac
+case ${1:-} in -h|--help) sed -n '2,15p' "$0" | sed 's/^# \{0,1\}//'; exit 0;; esac
 
 bin=${BIN:-build/release/bin}
 work=$(mktemp -d /dev/shm/gossamer-ladder.XXXXXX)

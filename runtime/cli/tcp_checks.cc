@@ -64,12 +64,13 @@ CheckResult Congestion(const TcpFacts& facts) {
       facts.congestion.empty() ? "unknown" : facts.congestion;
   const std::string usual = facts.may_cubic ? "cubic" : kernels;
   r.found = absl::StrCat(usual, " for edges");
-  if (usual == "cubic" || (facts.may_bbr && usual != "bbr")) {
-    absl::StrAppend(
-        &r.found, facts.may_bbr ? ", bbr" : ", four connections",
-        " for those that lose packets or have too small a "
-        "window on a long link",
-        slow ? ", or pause longer than two of TCP's time-outs" : "");
+  if (usual != "bbr") {
+    absl::StrAppend(&r.found, facts.may_bbr ? ", bbr" : ", four connections",
+                    " for those that lose packets or have too small a "
+                    "window on a long link",
+                    slow && facts.may_bbr
+                        ? ", or pause longer than two of TCP's time-outs"
+                        : "");
   }
   if (usual != kernels) {
     absl::StrAppend(&r.found, ", ", kernels, " for others");
@@ -80,10 +81,7 @@ CheckResult Congestion(const TcpFacts& facts) {
         "only for peers far apart: ",
         slow ? "set tcp_slow_start_after_idle (above), for pauses; " : "",
         facts.may_bbr ? "" : "modprobe tcp_bbr, and ",
-        "sysctl -w net.ipv4.tcp_allowed_congestion_control=\"reno cubic bbr\"",
-        facts.may_bbr ? ""
-                      : "; four connections make up for a part of what bbr "
-                        "does on one");
+        "sysctl -w net.ipv4.tcp_allowed_congestion_control=\"reno cubic bbr\"");
   }
   return r;
 }

@@ -28,8 +28,11 @@ RunConfig Shared(RunConfig config) {
     config.mutable_resources()->clear_fabric();
     config.mutable_resources()->clear_congestion_control();
     config.mutable_resources()->clear_tls_gate();
-    // Peers of releases that had to agree on it have this default.
-    config.mutable_resources()->set_connections(1);
+    // Earlier releases had 1 by default, with which 0 agrees: their peers and
+    // checkpoints are of the same configuration.
+    if (config.resources().connections() == 0) {
+      config.mutable_resources()->set_connections(1);
+    }
   }
   if (config.game().has_gan()) {
     config.mutable_game()->mutable_gan()->mutable_data()->clear_path();

@@ -23,14 +23,15 @@ absl::Status ProcessTransport::Listen(std::string_view name,
   self_ = options.self;
   api_ = options.nccl;
   device_ = options.device;
-  const auto connections =
-      static_cast<size_t>(std::max(1, options.connections));
   ReportTo(options);
   GOSSAMER_ASSIGN_OR_RETURN(MadeTransport made,
                             MakeTransport(name, loop_, std::move(options)));
-  // Connections that do not fit are shut down, and are tried again.
-  const std::string shortage = DescribeShortage(
-      made.connection_capacity, others * connections, "connections of peers");
+  // Connections that do not fit are shut down, and the first one of an edge is
+  // tried again.
+  const std::string shortage =
+      DescribeShortage(made.connection_capacity,
+                       others * static_cast<size_t>(made.connections_an_edge),
+                       "connections of peers");
   if (!shortage.empty()) reports_->Log(shortage);
   port_ = made.port;
   nccl_ = made.nccl;

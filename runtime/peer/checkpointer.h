@@ -119,9 +119,9 @@ class Checkpointer {
   // A checkpoint that is written, and records: their memory is used again.
   Checkpoint spare_;
   SavedEdges spare_edges_;
-  bool reserving_ = false;  // the disk's thread takes memory of records
-  size_t there_ = 0;        // checkpoints, at the start
-  absl::StatusOr<uint64_t> free_ = 0;  // bytes of the disk, at the start
+  bool reserving_ = false;         // the disk's thread takes memory of records
+  size_t there_ = 0;               // checkpoints, at the start
+  absl::StatusOr<uint64_t> free_;  // bytes of the disk, once Resume() has asked
   bool told_tight_ = false;
   bool saved_one_ = false;      // since then
   uint64_t skipped_ = 0;        // boundaries that were due and have none

@@ -64,7 +64,8 @@ void Reporter::ReportConnections(bool last) {
   if (const uint64_t times = news(outgrown_, outgrew)) {
     Report("connections_added",
            absl::StrFormat("edges were given several connections %d times so "
-                           "far: one should have bbr, which it cannot have",
+                           "far: one loses packets, or has too small a window, "
+                           "and cannot have bbr",
                            outgrew),
            times);
   }

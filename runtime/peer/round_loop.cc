@@ -17,8 +17,10 @@ constexpr absl::Duration kLastState = absl::Seconds(1);
 Task<absl::Status> RoundLoop::Run() {
   Task<absl::Status> join = parts_.joiner->Join();
   GOSSAMER_CO_RETURN_IF_ERROR(co_await join.result());
-  parts_.checkpointer->Reserve();
-  parts_.evaluation->Reserve();
+  if (!parts_.lifecycle->over()) {
+    parts_.checkpointer->Reserve();
+    parts_.evaluation->Reserve();
+  }
   while (!parts_.lifecycle->over() && parts_.state->round() <= spec_.rounds) {
     Task<absl::Status> begin = Begin();
     GOSSAMER_CO_RETURN_IF_ERROR(co_await begin.result());

@@ -84,8 +84,8 @@ struct TransportCounters {
   uint64_t unauthenticated_refused = 0;
   // Times that a connection was given BBR for its pauses, losses or window.
   uint64_t chose_bbr = 0;
-  // Connections that were given more of TCP's for the same reasons, since they
-  // could not have BBR.
+  // Connections that were spread over several of TCP for losses or windows,
+  // since they could not have BBR.
   uint64_t outgrew_cubic = 0;
 };
 

@@ -20,6 +20,8 @@ absl::StatusOr<MadeTransport> MakeGrpc(RealLoop* loop,
   grpc.allow_insecure_remote = options.allow_insecure_remote;
   grpc.certificates = std::move(options.certificates);
   grpc.lanes = options.connections;
+  const int most_lanes =
+      options.connections == 0 ? kAdaptiveLanes : options.connections;
   grpc.congestion_control = std::move(options.congestion_control);
   grpc.tls_gate = options.tls_gate;
   // An old connection may outlast the one that replaces it, and the other ends
@@ -35,7 +37,8 @@ absl::StatusOr<MadeTransport> MakeGrpc(RealLoop* loop,
   GOSSAMER_ASSIGN_OR_RETURN(std::unique_ptr<GrpcTransport> made,
                             GrpcTransport::Create(loop, std::move(grpc)));
   MadeTransport result{.port = made->port(),
-                       .connection_capacity = made->authenticated_capacity()};
+                       .connection_capacity = made->authenticated_capacity(),
+                       .connections_an_edge = most_lanes};
   result.transport = std::move(made);
   return result;
 }

@@ -52,6 +52,7 @@ struct MadeTransport {
   std::unique_ptr<Transport> transport = {};
   int port = 0;                    // where it listens; 0: nowhere
   size_t connection_capacity = 0;  // connections that fit; 0: no limit is known
+  int connections_an_edge = 1;     // the most
   // `transport` itself if it uses NCCL: every view goes to its Prepare().
   NcclTransport* nccl = nullptr;
 };

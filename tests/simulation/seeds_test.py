@@ -5,7 +5,7 @@ same twice), every kind of fault, and fleets that come to one mind.
 
 usage: seeds_test.py FLEET_SWARM FROM SEEDS [--nccl]
 
-With --nccl all fleets of gossip are on GPUs, and what they do is NCCL's, too.
+With --nccl all fleets are on GPUs, and what they do is NCCL's, too.
 """
 
 import json

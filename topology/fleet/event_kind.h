@@ -77,10 +77,11 @@ inline constexpr EventInfo kEventKinds[] = {
      "as it says: `gossamer certs show` there and issue again; the same "
      "release, run and addresses everywhere"},
     {"connections_added",
-     "edges over long links were given four connections: for the same reasons "
-     "(`congestion_control`) they should have BBR, but the kernel does not "
-     "allow it, or `resources.congestion_control` is cubic",
-     "allow BBR (`gossamer doctor` says how): one connection with it does "
+     "edges over long links were given four connections: one lost packets "
+     "again "
+     "and again, or CUBIC's window held it back, and it cannot have BBR",
+     "allow BBR (`gossamer doctor` says how), or set "
+     "`resources.congestion_control` back to auto: one connection with it does "
      "more"},
     {"edge_clipped",
      "a neighbour is so far away that its corrections are shortened to "

@@ -37,6 +37,7 @@ std::string_view CongestionChooser::Choose(const Facts& facts) {
   const bool pauses = Pauses(facts), loses = Loses(facts),
              held = IsHeldBack(facts);
   chose_bbr_ = pauses || loses || held;
+  needs_others_ = (loses || held) && facts.least_rtt >= kLongLink;
   return chose_bbr_ ? "bbr" : "cubic";
 }
 
@@ -83,7 +84,8 @@ bool CongestionChooser::Pauses(const Facts& facts) {
 
 void SocketCongestion::Add(int fd, OutgrownFlag outgrown) {
   const std::optional<uint64_t> cookie = CookieOf(fd);
-  if (!cookie) return;
+  const bool matters = gives_bbr_ || outgrown != nullptr;
+  if (!cookie || !matters) return;
   MutexLock lock(&mu_);
   // A descriptor belongs to one socket, the newest.
   std::erase_if(sockets_, [fd](const Socket& s) { return s.fd == fd; });
@@ -124,13 +126,12 @@ void SocketCongestion::Poll() {
     if (best != s.should_have) {
       // A kernel that refuses one is asked again after the next change alone.
       s.should_have = best;
-      s.has_it = gives_bbr_ &&
-                 setsockopt(s.fd, IPPROTO_TCP, TCP_CONGESTION, best.data(),
-                            static_cast<socklen_t>(best.size())) == 0;
-      if (s.has_it && best == "bbr") ++chose_bbr_;
+      s.refused = !gives_bbr_ ||
+                  setsockopt(s.fd, IPPROTO_TCP, TCP_CONGESTION, best.data(),
+                             static_cast<socklen_t>(best.size())) != 0;
+      if (!s.refused && best == "bbr") ++chose_bbr_;
     }
-    if (s.outgrown != nullptr && best == "bbr" && !s.has_it &&
-        absl::Microseconds(info.tcpi_rtt) >= CongestionChooser::kLongLink) {
+    if (s.outgrown != nullptr && s.refused && s.chooser.NeedsOthers()) {
       *std::exchange(s.outgrown, nullptr) = true;
     }
     return false;

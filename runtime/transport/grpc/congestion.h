@@ -16,8 +16,8 @@
 // longer.  The size of its messages does not enter: the same one is faster with
 // 64 KiB and with 1 MiB after pauses, and with 1 and 4 MiB after losses.
 //
-// A connection that should have BBR and cannot is better off as several: each
-// has a window of its own, and a loss cuts one alone.
+// A connection that loses packets or is held back and cannot have BBR may
+// become several: each has a window of its own, and a loss cuts one alone.
 //
 // Internal to transport/grpc, but for KernelAllows().
 
@@ -78,6 +78,10 @@ class CongestionChooser {
 
   // Returns what the socket should have.
   std::string_view Choose(const Facts& facts);
+  // Whether a socket that could not have what was chosen last should have
+  // others beside it: its losses or its window are the reason, and the link is
+  // long.
+  bool NeedsOthers() const { return needs_others_; }
 
  private:
   bool Pauses(const Facts& facts);
@@ -96,10 +100,11 @@ class CongestionChooser {
   int held_polls_ = 0;       // less twice those without
   int held_back_ = 0;        // polls for which the socket still has BBR for it
   bool chose_bbr_ = false;   // at the last poll
+  bool needs_others_ = false;
 };
 
-// Set once a socket over a long link should have BBR and cannot.
-using OutgrownFlag = std::shared_ptr<std::atomic<bool>>;
+// Set by Poll() once a socket needs others beside it.
+using OutgrownFlag = std::shared_ptr<bool>;
 
 // Polls the sockets of a process.
 class SocketCongestion {
@@ -132,7 +137,7 @@ class SocketCongestion {
     CongestionChooser chooser;
     OutgrownFlag outgrown;
     std::string_view should_have = "cubic";
-    bool has_it = true;
+    bool refused = false;  // it cannot have that
   };
   const bool pauses_, gives_bbr_;
   std::atomic<uint64_t> chose_bbr_ = 0;

@@ -46,6 +46,7 @@ size_t Connection::CostOf(const Frame& frame) const {
 }
 
 bool Connection::Send(Channel channel, const Frame& frame) {
+  had_large_body_ |= frame.body.size() >= kSmallestSplitBody;
   const size_t count = Parts(frame);
   if (count == 1) return lanes_[0].stream->Send(channel, frame);
   const std::vector<Frame> parts = SplitFrame(frame, count);

@@ -31,6 +31,8 @@ class Connection {
     return channel != Channel::kNotice || version_ >= kNoticeVersion;
   }
   const GrpcStream& first() const { return *lanes_[0].stream; }
+  // A body was sent that lanes share.
+  bool had_large_body() const { return had_large_body_; }
   const GrpcStream& lane(size_t lane) const { return *lanes_[lane].stream; }
 
   // Further lanes, 0 < lane < kMaxLanes.  A lane that was added is under way
@@ -73,6 +75,7 @@ class Connection {
 
   const uint64_t attempt_;
   const uint32_t version_;
+  bool had_large_body_ = false;
   std::vector<Lane> lanes_;
   LaneJoiner joiner_;
 };

@@ -1,7 +1,6 @@
 #include "runtime/transport/grpc/connector.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -127,7 +126,7 @@ void Connector::Dial(PeerId id) {
   // to their connection, and draws the next delay.
   ++peer.attempt;
   OutgrownFlag outgrown;
-  if (options_.lanes == 0) outgrown = std::make_shared<std::atomic<bool>>();
+  if (options_.lanes == 0) outgrown = std::make_shared<bool>();
   peer.dialling = io_.Dial(peer.address,
                            {.versions = options_.versions,
                             .self = options_.self,
@@ -140,12 +139,13 @@ void Connector::Dial(PeerId id) {
 
 void Connector::DialLanesWhereOutgrown() {
   for (auto& [stream, state] : streams_) {
-    // A connection is outgrown once, and gets its lanes once it is up.
-    if (state.id == 0 || state.outgrown == nullptr || !*state.outgrown) {
+    // A connection is outgrown once, and gets its lanes once it is up and has
+    // something for them.
+    if (state.id == 0 || state.outgrown == nullptr || !*state.outgrown ||
+        !peers_.at(state.peer).up.at(state.id).had_large_body()) {
       continue;
     }
     state.outgrown = nullptr;
-    ++counters_.outgrew_cubic;
     DialLanes(state.peer, state.id, kAdaptiveLanes);
   }
 }
@@ -270,6 +270,8 @@ absl::Status Connector::OpenLane(const GrpcStreamPtr& stream, Stream* state,
   state->lane = hello.lane;
   it->second.Add(hello.lane, stream);
   it->second.Open(hello.lane);
+  const bool adapts = stream->dialled() && options_.lanes == 0;
+  if (adapts && hello.lane == 1) ++counters_.outgrew_cubic;
   return absl::OkStatus();
 }
 

@@ -32,9 +32,9 @@ bool HasGate(const GrpcOptions& options) {
   return options.certificates != nullptr && options.tls_gate;
 }
 
-// Of the congestion controls that are asked for by name, CUBIC alone has BBR or
-// lanes in its place where it is too slow.
-bool NeedsLanes(const GrpcOptions& options) {
+// Of the congestion controls that are asked for by name, CUBIC alone gets lanes
+// where it is too slow.
+bool MayNeedLanes(const GrpcOptions& options) {
   return options.lanes == 0 && options.congestion_control == "cubic";
 }
 
@@ -84,7 +84,7 @@ GrpcIo::GrpcIo(GrpcStreamOwner* owner, const GrpcOptions& options)
       options_(options),
       tuning_(ChooseTuning(ReadTcpSettings(), options.congestion_control,
                            options.stream_window_bytes)),
-      congestion_(tuning_.adapts || NeedsLanes(options)
+      congestion_(tuning_.adapts || MayNeedLanes(options)
                       ? std::make_shared<SocketCongestion>(tuning_.pauses,
                                                            tuning_.adapts)
                       : nullptr),

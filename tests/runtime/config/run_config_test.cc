@@ -676,8 +676,9 @@ TEST(ConfigurationHash, TheHashCoversOnlySettingsThatPeersShare) {
   EXPECT_EQ(hash, ConfigurationHash(Parse("resources { device: \"cuda:1\" "
                                           "fabric: \"rack-1\" "
                                           "congestion_control: \"bbr\" "
-                                          "connections: 4 "
+                                          "connections: 1 "
                                           "tls_gate: false }")));
+  EXPECT_NE(hash, ConfigurationHash(Parse("resources { connections: 4 }")));
   EXPECT_NE(hash, ConfigurationHash(Parse("seed: 2")));
   EXPECT_NE(hash, ConfigurationHash(Parse("mixing { gamma: 0.5 }")));
   EXPECT_NE(hash, ConfigurationHash(Parse("step { beta1: 0.4 }")));

@@ -7,6 +7,7 @@ The test makes network namespaces, so it runs as root.
 usage: lab_programs_test.py FOLDER_OF_THE_PROGRAMS [unittest arguments]
 """
 
+import collections
 import contextlib
 import ctypes
 import glob
@@ -199,21 +200,26 @@ class Lab(unittest.TestCase):
             if not os.path.exists(path):
                 return {}
             with open(path) as f:
-                return {e["kind"]: e["detail"] for e in map(json.loads, f)}
+                whole = [line for line in f if line.endswith("\n")]
+            return {e["kind"]: e["detail"] for e in map(json.loads, whole)}
 
-        def connections():
-            """Of the peer that dials: to the other one, and to the service."""
-            counts = [0]
+        def lanes():
+            """The most connections from peer 1 to one port of peer 2's host."""
+            most = 0
             for p in Remains(lab.pid).left():
                 with contextlib.suppress(OSError), open(
                         f"/proc/{p}/net/tcp") as f:
-                    counts.append(sum(line.split()[3] == "01" for line in f))
-            return max(counts)
+                    open_to = [line.split()[2] for line in f
+                               if line.split()[3] == "01"]
+                    of_peer_2 = collections.Counter(
+                        end for end in open_to if end.startswith("02004D0A:"))
+                    most = max([most, *of_peer_2.values()])
+            return most
         # The smaller id dials, so the choice is its.
         wait_for(lambda: "connections_added" in events(1))
         self.assertIn("1 times so far", events(1)["connections_added"])
         self.assertNotIn("connections_added", events(2))
-        wait_for(lambda: connections() >= 4)
+        wait_for(lambda: lanes() == 4)
         lab.send_signal(signal.SIGINT)
         self.assertEqual(lab.wait(LIMIT), 0, lab.stderr.read())
 

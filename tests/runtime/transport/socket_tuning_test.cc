@@ -124,6 +124,36 @@ TEST(CongestionChooser, BbrWhereALongLinkLosesPackets) {
 
 constexpr absl::Duration kRtt = absl::Milliseconds(200);
 
+// A pause is no reason, and a link of which a queue makes a long one is none.
+TEST(CongestionChooser, OthersBesideASocketThatLosesOrIsHeldBackOnALongLink) {
+  const auto needs = [](CongestionChooser::Facts facts, bool loses) {
+    CongestionChooser chooser(/*pauses=*/true);
+    EXPECT_FALSE(chooser.NeedsOthers());
+    for (int i = 0; i < 200 * CongestionChooser::kApart; ++i) {
+      if (loses) facts.resent = static_cast<uint32_t>(i);
+      chooser.Choose(facts);
+      if (chooser.NeedsOthers()) return true;
+    }
+    return false;
+  };
+  constexpr absl::Duration kNear = absl::Milliseconds(2);
+  EXPECT_TRUE(needs({.rtt = kRtt, .least_rtt = kRtt}, true));
+  EXPECT_FALSE(needs({.rtt = kRtt, .least_rtt = kNear}, true));
+  EXPECT_TRUE(needs({.rtt = kRtt, .held = true, .least_rtt = kRtt}, false));
+  EXPECT_FALSE(needs({.rtt = kRtt, .least_rtt = kRtt}, false));
+  CongestionChooser pauses(/*pauses=*/true);
+  constexpr absl::Duration kRto = absl::Milliseconds(300);
+  std::string_view has;
+  for (int i = 0; i < 100; ++i) {
+    has = pauses.Choose({.idle = (i % 20) * CongestionChooser::kPollInterval,
+                         .rto = kRto,
+                         .rtt = kRtt,
+                         .least_rtt = kRtt});
+    EXPECT_FALSE(pauses.NeedsOthers());
+  }
+  EXPECT_EQ(has, "bbr");
+}
+
 TEST(CongestionChooser, BbrWhereAWindowIsTooSmallForALongLink) {
   const int enough = static_cast<int>(CongestionChooser::kHeldRoundTrips *
                                       kRtt / CongestionChooser::kPollInterval);
