@@ -64,8 +64,8 @@ double FactorOf(const Scenario& s, const Codec& codec) {
   double gamma = LeastGamma(codec);
   if (h > 1) gamma = std::min(gamma, StableStepSize(*schedule, h - 1) * 2 / 3);
   double mixed = ExpectedContraction(*schedule).factor;
-  // What is mixed in drawn rounds meets the matrices of a period in a drawn
-  // order, and the one that a direction needs in as many as there are.
+  // A player that is mixed in drawn rounds meets the matrices of a period in a
+  // drawn order: one in so many is the one that a direction needs.
   if (RoundsApart(codec) > 1 && schedule->period() > 1) {
     mixed = std::max(mixed, 1 - 1 / static_cast<double>(schedule->period()));
   }
