@@ -70,8 +70,9 @@ struct GrpcOptions {
   std::string congestion_control = "auto";
   // The TCP connections of an edge that this end dials, 1 to 8.  Large bodies
   // are spread over them.  They count in `max_connections`, not in
-  // `max_connections_per_peer`.  0: one, and kAdaptiveLanes once it should have
-  // BBR over a long link and cannot: the kernel does not allow it, or
+  // `max_connections_per_peer`.  0: one, and kAdaptiveLanes once it
+  // loses packets again and again over a long link, or is held back by its
+  // window, and cannot have BBR: the kernel does not allow it, or
   // `congestion_control` is CUBIC.
   int lanes = 1;
   int max_connections = 256;  // the most open streams, both directions
