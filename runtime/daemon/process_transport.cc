@@ -1,6 +1,5 @@
 #include "runtime/daemon/process_transport.h"
 
-#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_format.h"

@@ -1,9 +1,10 @@
 #include "runtime/peer/reporter.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_cat.h"
 #include "topology/fleet/overlap_chooser.h"
 
 namespace gossamer {
@@ -36,39 +37,29 @@ void Reporter::Report(EventKind kind, const std::string& detail,
   sink_->OnEvent({loop_->Now(), state_->round(), kind, detail, times});
 }
 
+void Reporter::ReportByCount(EventKind kind, Throttle& throttle, uint64_t seen,
+                             std::string_view what, bool last) {
+  const uint64_t times =
+      last ? throttle.TakeUnreported(seen) : throttle.Due(seen);
+  if (times > 0) Report(kind, absl::StrCat(seen, std::string(what)), times);
+}
+
 void Reporter::ReportConnections(bool last) {
   const TransportCounters counters = transport_->counters();
-  const auto news = [last](Throttle& throttle, uint64_t seen) {
-    return last ? throttle.TakeUnreported(seen) : throttle.Due(seen);
-  };
-  const uint64_t refused = counters.unauthenticated_refused;
-  if (const uint64_t times = news(unauthenticated_, refused)) {
-    Report(
-        "strangers_refused",
-        absl::StrFormat("%d connections so far were hung up on: as many were "
-                        "open as may be that were not authenticated, or "
-                        "their host had flooded",
-                        refused),
-        times);
-  }
-  const uint64_t bbr = counters.chose_bbr;
-  if (const uint64_t times = news(congestion_, bbr)) {
-    Report("congestion_control",
-           absl::StrFormat("connections were given bbr instead of cubic %d "
-                           "times so far: they pause for long or lose packets, "
-                           "again and again, or their window is too small",
-                           bbr),
-           times);
-  }
-  const uint64_t outgrew = counters.outgrew_cubic;
-  if (const uint64_t times = news(outgrown_, outgrew)) {
-    Report("connections_added",
-           absl::StrFormat("edges were given several connections %d times so "
-                           "far: one loses packets, or has too small a window, "
-                           "and cannot have bbr",
-                           outgrew),
-           times);
-  }
+  ReportByCount("strangers_refused", unauthenticated_,
+                counters.unauthenticated_refused,
+                " connections so far were hung up on: as many were open as may "
+                "be that were not authenticated, or their host had flooded",
+                last);
+  ReportByCount("congestion_control", congestion_, counters.chose_bbr,
+                " times so far connections were given bbr instead of cubic: "
+                "they pause for long or lose packets, again and again, or "
+                "their window is too small",
+                last);
+  ReportByCount("connections_added", outgrown_, counters.outgrew_cubic,
+                " times so far edges were given several connections: one loses "
+                "packets, or has too small a window, and cannot have bbr",
+                last);
 }
 
 void Reporter::ResetRoundTiming() {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -35,9 +36,9 @@ class Reporter {
 
   // An event of this round, which stands for so many `times`.
   void Report(EventKind kind, const std::string& detail, uint64_t times = 1);
-  // Connections of unauthenticated others that were refused, and those that
-  // were given another congestion control; `last`: of all that have not been
-  // reported yet.
+  // Connections of unauthenticated others that were refused, those that were
+  // given another congestion control, and those that were given more beside
+  // them; `last`: of all that have not been reported yet.
   void ReportConnections(bool last);
 
   // The metrics of the round under way, which its trainer fills in.
@@ -68,6 +69,8 @@ class Reporter {
  private:
   static constexpr size_t kMany = 10;
 
+  void ReportByCount(EventKind kind, Throttle& throttle, uint64_t seen,
+                     std::string_view what, bool last);
   void MeasureRoundTiming(absl::Duration length, Neighborhood& neighborhood);
   void TakeSketch();
 
