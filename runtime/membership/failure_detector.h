@@ -7,8 +7,8 @@
 // because then the fault may be its own (local health: Dadgar, Phillips and
 // Currey, "Lifeguard", 2018), and for a peer that has answered after it was
 // suspected: its link has long pauses.  A suspicion is no verdict: the service
-// counts the suspicions of several neighbours.  Pure; knows nothing of clocks,
-// transports or rounds.
+// counts the suspicions of several neighbours.  This header is pure and knows
+// nothing of clocks, transports or rounds.
 
 #ifndef GOSSAMER_RUNTIME_MEMBERSHIP_FAILURE_DETECTOR_H_
 #define GOSSAMER_RUNTIME_MEMBERSHIP_FAILURE_DETECTOR_H_

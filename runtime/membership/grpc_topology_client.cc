@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "proto/topology.grpc.pb.h"
 #include "runtime/base/real_loop.h"
+#include "runtime/base/steady_time.h"
+#include "runtime/membership/call_limit.h"
 #include "runtime/transport/grpc/grpc_status.h"
 #include "runtime/transport/grpc/instance_calls.h"
 #include "runtime/transport/grpc/tls.h"
@@ -23,14 +25,16 @@ class GrpcTopologyCalls final : public TopologyCalls {
   GrpcTopologyCalls(const std::string& addresses, EventLoop* loop,
                     std::shared_ptr<CertificateFolder> certificates,
                     absl::Duration deadline, int max_answer_bytes)
-      : deadline_(deadline),
-        instances_(addresses,
-                   [own = std::move(certificates),
-                    max_answer_bytes](const std::string& address) {
-                     return MakeCallChannel(
-                         address, TlsCredentials(own).Channel(Role::kTopology),
-                         max_answer_bytes);
-                   }),
+      : limit_(deadline),
+        instances_(
+            addresses,
+            [own = std::move(certificates),
+             max_answer_bytes](const std::string& address) {
+              return MakeCallChannel(
+                  address, TlsCredentials(own).Channel(Role::kTopology),
+                  max_answer_bytes);
+            },
+            /*silent_calls=*/2),
         thread_(loop) {}
   ~GrpcTopologyCalls() override {
     // Callbacks that are on the loop already find this gone; Cancel() then ends
@@ -65,12 +69,18 @@ class GrpcTopologyCalls final : public TopologyCalls {
   grpc::Status Try(grpc::Status (wire::Topology::Stub::*method)(
                        grpc::ClientContext*, const Request&, Response*),
                    Call<Request, Response>& call) {
+    const absl::Time begun = SteadyNow();
     const grpc::Status status = instances_.Run(
-        deadline_, [&](const std::shared_ptr<grpc::Channel>& channel,
-                       grpc::ClientContext* context) {
+        limit_.limit(), [&](const std::shared_ptr<grpc::Channel>& channel,
+                            grpc::ClientContext* context) {
           wire::Topology::Stub stub(channel);
           return (stub.*method)(context, call.request, &call.response);
         });
+    if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+      limit_.TimedOut();
+    } else if (status.ok()) {
+      limit_.Answered(SteadyNow() - begun);
+    }
     if (status.error_code() != grpc::StatusCode::UNAUTHENTICATED) {
       answered_ = answered_ || status.ok();
       return status;
@@ -98,9 +108,10 @@ class GrpcTopologyCalls final : public TopologyCalls {
         });
   }
 
-  const absl::Duration deadline_;
-  InstanceCalls instances_;
+  // These two belong to the thread.
+  CallLimit limit_;
   bool answered_ = false;  // the service has believed these certificates
+  InstanceCalls instances_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   ThreadCompute
       thread_;  // destroyed first, because its work uses the instances

@@ -1,6 +1,7 @@
 // A view as it came from the topology service.
 //
-// Knows nothing of who asks, nor of whether the service is to be believed.
+// This header knows nothing of who asks, nor of whether the service is to be
+// believed.
 
 #ifndef GOSSAMER_RUNTIME_MEMBERSHIP_RECEIVED_VIEW_H_
 #define GOSSAMER_RUNTIME_MEMBERSHIP_RECEIVED_VIEW_H_

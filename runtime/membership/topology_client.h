@@ -2,8 +2,8 @@
 //
 // The client registers, then sends heartbeats until it ends; everything happens
 // on the loop.  The service may go away at any time: the last view stays valid,
-// and the client retries, ever more slowly.  Knows nothing of the contents of
-// rounds, of the peer's neighbours, or of how its calls travel.
+// and the client retries, ever more slowly.  This header knows nothing of the
+// contents of rounds, of the peer's neighbours, or of how its calls travel.
 
 #ifndef GOSSAMER_RUNTIME_MEMBERSHIP_TOPOLOGY_CLIENT_H_
 #define GOSSAMER_RUNTIME_MEMBERSHIP_TOPOLOGY_CLIENT_H_

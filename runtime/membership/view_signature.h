@@ -2,7 +2,7 @@
 // passes it on.
 //
 // The key is that of the service's certificate, so that there is one key to
-// keep, to renew and to revoke.  Knows nothing of connections.
+// keep, to renew and to revoke.  This header knows nothing of connections.
 
 #ifndef GOSSAMER_RUNTIME_MEMBERSHIP_VIEW_SIGNATURE_H_
 #define GOSSAMER_RUNTIME_MEMBERSHIP_VIEW_SIGNATURE_H_

@@ -11,8 +11,8 @@
 namespace gossamer::simulation {
 namespace {
 
-// The deadline of MakeGrpcTopologyCalls: one call that hangs must not cost a
-// lease.
+// The least deadline of MakeGrpcTopologyCalls: one call that hangs must not
+// cost a lease.
 constexpr absl::Duration kCallDeadline = absl::Seconds(2);
 // The tick of gossamer-topology (runtime/service/main.cc).
 constexpr absl::Duration kTick = absl::Milliseconds(200);

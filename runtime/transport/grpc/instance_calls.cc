@@ -42,10 +42,12 @@ std::shared_ptr<grpc::Channel> MakeCallChannel(
   return grpc::CreateCustomChannel(address, credentials, arguments);
 }
 
-InstanceCalls::InstanceCalls(const std::string& addresses, MakeChannel make)
+InstanceCalls::InstanceCalls(const std::string& addresses, MakeChannel make,
+                             int silent_calls)
     : addresses_(SplitAddresses(addresses)),
       make_(std::move(make)),
-      channels_(addresses_.size()) {}
+      silent_calls_(silent_calls),
+      instances_(addresses_.size()) {}
 
 grpc::Status InstanceCalls::Run(absl::Duration limit, const Call& call) {
   const size_t count = addresses_.size();
@@ -72,17 +74,24 @@ grpc::Status InstanceCalls::Run(absl::Duration limit, const Call& call) {
     status = call(channel, &context);
     MutexLock lock(&mu_);
     in_flight_.erase(&context);
+    Instance& instance = instances_[place];
     if (Serves(status)) {
       first_ = place;
+      instance.silent = 0;
       return status;
     }
-    // A channel that has failed to connect tries again in its own time, and
-    // only while a call waits for it.  A silent channel may belong to a machine
-    // that is gone.  Both are made anew at the next call.
-    if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED ||
-        channel->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_READY) {
-      channels_[place] = nullptr;
+    bool useless = false;
+    if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+      useless = ++instance.silent >= silent_calls_;
+      if (i == 0) first_ = (place + 1) % count;
+    } else {
+      instance.silent = 0;
+      // A channel that has failed to connect tries again in its own time, and
+      // only while a call waits for it, so the next call makes another.
+      useless =
+          channel->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_READY;
     }
+    if (useless) instance = {};
     absl::StrAppend(&answers, i > 0 ? "; " : "", addresses_[place], ": ",
                     status.error_message());
   }
@@ -95,16 +104,17 @@ std::shared_ptr<grpc::Channel> InstanceCalls::Begin(
   MutexLock lock(&mu_);
   // Cancel() may come between two addresses: no call may begin after it.
   if (cancelled_) return nullptr;
-  if (channels_[place] == nullptr) channels_[place] = make_(addresses_[place]);
+  std::shared_ptr<grpc::Channel>& channel = instances_[place].channel;
+  if (channel == nullptr) channel = make_(addresses_[place]);
   // The context is in the set before the call begins, so Cancel() always finds
   // it.
   in_flight_.insert(context);
-  return channels_[place];
+  return channel;
 }
 
 void InstanceCalls::ResetChannels() {
   MutexLock lock(&mu_);
-  channels_.assign(addresses_.size(), nullptr);
+  instances_.assign(addresses_.size(), {});
 }
 
 void InstanceCalls::Cancel() {

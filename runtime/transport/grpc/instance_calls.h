@@ -1,8 +1,9 @@
 // Calls to a service that has several addresses, of which some may not serve.
 //
 // The address that served last is asked first the next time.  An address that
-// could not be reached gets a new connection at the next call; how often that
-// is, the caller decides.  Knows nothing of what is asked.
+// could not be reached or was silent gets a new connection at the next call;
+// how often that is, the caller decides.  This header knows nothing of what is
+// asked.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_INSTANCE_CALLS_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_INSTANCE_CALLS_H_
@@ -42,13 +43,18 @@ class InstanceCalls {
                                  grpc::ClientContext* context)>;
 
   // `addresses` is host:port[,host:port...].  A channel is made when it is
-  // first used.
-  InstanceCalls(const std::string& addresses, MakeChannel make);
+  // first used.  An address that was silent at `silent_calls` in a row gets a
+  // new one: its machine may be gone, or TCP sends again after ever longer
+  // times.  Over a long or full link a connection takes longer to be made than
+  // one call may take; with two, the next call finds it made.
+  InstanceCalls(const std::string& addresses, MakeChannel make,
+                int silent_calls = 1);
 
   // Makes the call at one address after the other until one answers anything
   // but UNAVAILABLE.  A silent address gets an equal share of the time that is
-  // left of `limit`.  If no address serves, the code is the last one's and the
-  // message has the answers of all.
+  // left of `limit`; the one that was asked first is asked last the next time,
+  // with all the time that the others leave it.  If no address serves, the code
+  // is the last one's and the message has the answers of all.
   grpc::Status Run(absl::Duration limit, const Call& call)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Makes the next call use new connections.
@@ -64,8 +70,13 @@ class InstanceCalls {
 
   const std::vector<std::string> addresses_;
   const MakeChannel make_;
+  const int silent_calls_;
   Mutex mu_;
-  std::vector<std::shared_ptr<grpc::Channel>> channels_ ABSL_GUARDED_BY(mu_);
+  struct Instance {
+    std::shared_ptr<grpc::Channel> channel;
+    int silent = 0;  // calls in a row without an answer in time
+  };
+  std::vector<Instance> instances_ ABSL_GUARDED_BY(mu_);
   size_t first_ ABSL_GUARDED_BY(mu_) = 0;  // the place that is asked first
   bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
   std::set<grpc::ClientContext*> in_flight_ ABSL_GUARDED_BY(mu_);

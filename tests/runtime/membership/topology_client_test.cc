@@ -3,6 +3,7 @@
 #include "runtime/membership/topology_client.h"
 
 #include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -14,11 +15,15 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "algorithms/base/mutex.h"
+#include "proto/topology.grpc.pb.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/cli/fleet_client.h"
+#include "runtime/membership/call_limit.h"
 #include "runtime/membership/grpc_topology_client.h"
 #include "runtime/service/sqlite_store.h"
 #include "runtime/service/topology_service.h"
@@ -293,6 +298,66 @@ TEST(TopologyClientTest, AnswersAreBoundedByTheFleetsSize) {
   EXPECT_TRUE(
       absl::IsResourceExhausted(small.GetStatus("run", kTimeout).status()));
   EXPECT_TRUE(FleetClient(talkative.address()).GetStatus("run", kTimeout).ok());
+}
+
+// Its answers take longer than the first calls may.
+class SlowServer final : public wire::Topology::Service {
+ public:
+  explicit SlowServer(absl::Duration delay) : delay_(delay) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                             &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  grpc::Status Register(grpc::ServerContext*, const wire::RegisterRequest*,
+                        wire::RegisterResponse*) override {
+    absl::SleepFor(delay_);
+    return grpc::Status::OK;
+  }
+  std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
+
+ private:
+  const absl::Duration delay_;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+TEST(TopologyClientTest, AServiceOverASlowLinkIsHeardOnceCallsMayTakeAsLong) {
+  constexpr absl::Duration kFirst = absl::Milliseconds(100);
+  SlowServer slow(1.5 * kFirst);
+  RealLoop loop;
+  auto calls = MakeGrpcTopologyCalls(slow.address(), &loop, nullptr, kFirst);
+  loop.Start();
+  const auto answer = [&] {
+    absl::Notification heard;
+    absl::Status answered;
+    loop.Post([&] {
+      calls->Register({}, [&](const absl::Status& s, const auto&) {
+        answered = s;
+        heard.Notify();
+      });
+    });
+    heard.WaitForNotification();
+    return answered;
+  };
+  EXPECT_TRUE(absl::IsDeadlineExceeded(answer()));
+  absl::Status last = absl::UnknownError("");
+  for (int call = 0; call < 10 && !last.ok(); ++call) last = answer();
+  EXPECT_TRUE(last.ok()) << last;
+  loop.PostAndWait([&] { calls.reset(); }, kTimeout);
+}
+
+TEST(CallLimitTest, FollowsAnswersBetweenItsBounds) {
+  CallLimit limit(absl::Seconds(2));
+  EXPECT_EQ(limit.limit(), absl::Seconds(2));
+  limit.TimedOut();
+  limit.TimedOut();
+  EXPECT_EQ(limit.limit(), absl::Seconds(4));
+  limit.Answered(absl::Milliseconds(1500));
+  EXPECT_EQ(limit.limit(), absl::Seconds(3));
+  limit.Answered(absl::Milliseconds(1));
+  EXPECT_EQ(limit.limit(), absl::Seconds(2));
 }
 
 TEST(TopologyClientTest, AGzipBombFromAServiceIsRefused) {

@@ -128,6 +128,34 @@ TEST_F(InstanceCallsTest, AnInstanceThatCouldNotBeReachedGetsANewConnection) {
   EXPECT_EQ(made_.size(), 5);
 }
 
+// A connection over a long link may need longer than one call has.
+TEST_F(InstanceCallsTest, AnInstanceThatIsSilentTwiceGetsANewConnection) {
+  InstanceCalls one("127.0.0.1:1", Maker(), /*silent_calls=*/2);
+  codes_['1'] = grpc::StatusCode::DEADLINE_EXCEEDED;
+  Ask(one);
+  codes_['1'] = grpc::StatusCode::OK;
+  Ask(one);
+  codes_['1'] = grpc::StatusCode::DEADLINE_EXCEEDED;
+  for (int call = 0; call < 2; ++call) {
+    Ask(one);
+    EXPECT_EQ(made_.size(), 1) << call;
+  }
+  Ask(one);
+  EXPECT_EQ(made_.size(), 2);
+}
+
+// It may serve over a slow link, while the others stand by.
+TEST_F(InstanceCallsTest, ASilentInstanceGetsAllTheTimeThatTheOthersLeave) {
+  InstanceCalls instances(kAddresses, Maker(), /*silent_calls=*/2);
+  codes_['1'] = grpc::StatusCode::DEADLINE_EXCEEDED;
+  codes_['2'] = codes_['3'] = grpc::StatusCode::UNAVAILABLE;
+  EXPECT_EQ(Ask(instances).error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(asked_, ElementsAre('1', '2', '3'));
+  EXPECT_EQ(Ask(instances).error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_THAT(asked_, ElementsAre('2', '3', '1'));
+  EXPECT_GT(limits_[2], absl::Seconds(2));
+}
+
 TEST_F(InstanceCallsTest, AfterCancelNothingIsAsked) {
   InstanceCalls instances(kAddresses, Maker());
   absl::Notification begun, cancelled;
