@@ -1,7 +1,7 @@
 // The last values of something that is measured every round, and their
 // quantiles.
 //
-// Knows nothing of what is measured.
+// This header knows nothing of what is measured.
 
 #ifndef GOSSAMER_RUNTIME_BASE_RECENT_VALUES_H_
 #define GOSSAMER_RUNTIME_BASE_RECENT_VALUES_H_
@@ -15,11 +15,12 @@ namespace gossamer {
 
 class RecentValues {
  public:
-  static constexpr size_t kMax = 32;
+  // Keeps the last `max` of them.
+  explicit RecentValues(size_t max) : max_(max) {}
 
   void Add(double value) {
     values_.push_back(value);
-    if (values_.size() > kMax) values_.pop_front();
+    if (values_.size() > max_) values_.pop_front();
   }
   void Clear() { values_.clear(); }
   size_t size() const { return values_.size(); }
@@ -34,7 +35,17 @@ class RecentValues {
     return *at;
   }
 
+  // The harmonic mean of the `newest` of them, as of rates over equal ways; 0
+  // without any.
+  double HarmonicMean(size_t newest) const {
+    const size_t count = std::min(newest, size());
+    double inverses = 0;
+    for (size_t i = size() - count; i < size(); ++i) inverses += 1 / values_[i];
+    return count == 0 ? 0 : static_cast<double>(count) / inverses;
+  }
+
  private:
+  size_t max_;
   std::deque<double> values_;
 };
 

@@ -1,7 +1,7 @@
 // Reports of a transport's failed attempts to connect: a line for people,
 // seldom, however often a peer tries; and which of them are refusals.
 //
-// Pure.  Knows nothing of transports or of where lines go.
+// This header is pure and knows nothing of transports or of where lines go.
 
 #ifndef GOSSAMER_RUNTIME_NEIGHBORHOOD_CONNECTION_PROBLEMS_H_
 #define GOSSAMER_RUNTIME_NEIGHBORHOOD_CONNECTION_PROBLEMS_H_

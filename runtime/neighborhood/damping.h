@@ -1,15 +1,15 @@
 // Keeps mixing stable on an edge whose corrections come late (PROTOCOL.md 12).
 //
-// A correction acts on what x was when its exchange began, `age` steps ago, and
-// mixing by γ(I − W) is stable only below 2 sin(π/(2(2·age + 1)))/(1 − λ_min)
-// (mixing_matrix.h, StableStepSize).  γ is chosen for exchanges that are on
-// time.  Deadlines let peers fall rounds behind each other, and then the fleet
-// would diverge, first where neighbours are random.  So an end lowers its
+// A correction acts on what x was when its exchange began, `age` rounds ago.
+// Mixing by γ(I − W) is stable only below 2 sin(π/(2(2·age + 1)))/(1 − λ_min)
+// (mixing_matrix.h, StableStepSize).  γ is chosen for exchanges that are
+// on time.  Deadlines let peers fall rounds behind each other, and then the
+// fleet would diverge, first where neighbours are random.  So an end lowers its
 // coefficient by what is stable at the ages that it has seen lately; both ends
 // use the smaller one (PROTOCOL.md 4.4), which leaves the mean where it is.  A
 // function of what was completed when, so a replay gives the same.
 //
-// Knows nothing of clocks, deadlines and other edges.
+// This header knows nothing of clocks, deadlines and other edges.
 
 #ifndef GOSSAMER_RUNTIME_NEIGHBORHOOD_DAMPING_H_
 #define GOSSAMER_RUNTIME_NEIGHBORHOOD_DAMPING_H_
@@ -33,8 +33,8 @@ class Damping final : public CorrectionObserver {
   // the round before `limit` are on time.
   void Completed(ExchangeId limit);
 
-  // Rounds that corrections are late by: the most, decaying by a quarter with
-  // each.
+  // The largest recent lateness of corrections, in rounds.  Each correction
+  // lowers it by a quarter.
   int lateness() const { return lateness_; }
   // Of the last 16 rounds that had the edge in their row and are due, those at
   // whose end nothing was corrected.

@@ -45,16 +45,17 @@ std::optional<absl::Duration> DeadlineEstimator::Typical() const {
 }
 
 absl::Duration DeadlineEstimator::Limit(
-    absl::Duration round, const DeadlineEstimator& peer,
-    std::optional<absl::Duration> possible) const {
+    absl::Duration round, const DeadlineEstimator& all_edges,
+    std::optional<absl::Duration> typical_of_half) const {
   switch (policy_.kind) {
     case DeadlinePolicy::Kind::kNone:
       return absl::InfiniteDuration();
     case DeadlinePolicy::Kind::kFixed:
       // Rounds that wait for silent neighbours make the ages of what does not
       // come longer, and these the deadline: it must not feed on itself.
-      return std::max(policy_.fixed,
-                      std::min(possible.value_or(policy_.fixed), Most(round)));
+      return std::max(
+          policy_.fixed,
+          std::min(typical_of_half.value_or(policy_.fixed), Most(round)));
     case DeadlinePolicy::Kind::kAdaptive:
       break;
   }
@@ -62,12 +63,12 @@ absl::Duration DeadlineEstimator::Limit(
     // The cap follows the other edges, so that one slow edge cannot teach its
     // own deadline upwards, round by round.
     const absl::Duration learnt = Learnt(round);
-    if (!possible) return learnt;
-    return std::min(learnt, std::max(kMin, kTimesSlower * *possible));
+    if (!typical_of_half) return learnt;
+    return std::min(learnt, std::max(kMin, kTimesSlower * *typical_of_half));
   }
   // The arrivals of other edges stand in until this edge has enough of its own;
   // a longer arrival of its own counts at once.
-  const absl::Duration first = peer.ForNewEdge(round);
+  const absl::Duration first = all_edges.ForNewEdge(round);
   if (arrivals_.empty()) return first;
   const absl::Duration longest = *std::ranges::max_element(arrivals_);
   return std::max(first, std::min(longest, Most(round)));

@@ -233,7 +233,7 @@ void Edges::Deactivate(PeerId peer, ExchangeId id, bool gone) {
   if (entry == nullptr || entry->inactive) return;
   entry->inactive = true;
   entry->gone = gone;
-  entry->busy = loop_->Now();
+  entry->last_used = loop_->Now();
   entry->edge->SkipTo(id);
   // The other end may wait for a round that this end skips from now on: it
   // learns so at once, since no emission will say it.
@@ -251,11 +251,11 @@ void Edges::PruneInactive() {
     if (!entry.inactive) continue;
     if (!entry.edge->settled()) {
       // The minute begins when nothing is outstanding any more.
-      entry.busy = now;
+      entry.last_used = now;
     } else if (entry.gone) {
       entry.edge->End();
     }
-    if (now - entry.busy > KeepTimeOf(entry)) expired.push_back(peer);
+    if (now - entry.last_used > KeepTimeOf(entry)) expired.push_back(peer);
   }
   for (const PeerId peer : expired) Drop(peer);
 }
@@ -408,7 +408,7 @@ void Edges::OnEdgeFrame(Entry& entry, ConnectionId connection, Frame frame) {
   if (absl::IsAborted(status)) return TakeOtherCodec(entry);
   if (!status.ok()) return Refuse(entry, connection, status);
   // An inactive edge is kept for as long as its other end still speaks.
-  if (entry.inactive) entry.busy = loop_->Now();
+  if (entry.inactive) entry.last_used = loop_->Now();
   ReportLost(entry);
   // Arrivals are noted at once, not at the boundary: the deadline is about the
   // way, not about this peer's steps.

@@ -2,7 +2,8 @@
 // recorded; frames in and out, connections, and what the two ends refuse of
 // each other.
 //
-// Knows nothing of rounds' rows, of deadlines or of when an exchange is due.
+// This header knows nothing of rounds' rows, of deadlines or of when an
+// exchange is due.
 
 #ifndef GOSSAMER_RUNTIME_NEIGHBORHOOD_EDGES_H_
 #define GOSSAMER_RUNTIME_NEIGHBORHOOD_EDGES_H_
@@ -60,8 +61,8 @@ class Edges final : public TransportListener {
     std::string address = {};
     uint64_t begins = 0;  // round of its first exchange
     bool newcomer = false, transient = false, inactive = false, gone = false;
-    bool not_neighbor = false;               // in the newest view that is known
-    absl::Time busy = absl::InfinitePast();  // of an inactive one: last in use
+    bool not_neighbor = false;  // in the newest view that is known
+    absl::Time last_used = absl::InfinitePast();  // of an inactive one
     Refusals refusals = {};
     Throttle clipped = {}, left_out = {};  // corrections, in events
     Throttle downs = {};                   // the same, of connections

@@ -4,6 +4,8 @@
 #include <span>
 #include <utility>
 
+#include "topology/view.h"
+
 namespace gossamer {
 namespace {
 
@@ -28,6 +30,12 @@ constexpr size_t kBehindStart = 3;
 // takes what has queued up meanwhile for a fast link, so the upper ones are
 // worth little.
 constexpr double kQuantile = 0.25;
+// Behind a lost packet all payloads under way come at once, and most of them
+// seem fast.  So a wider format must also fit into the mean of the newest
+// rates, of more payloads than can be under way: the one that waited counts.
+constexpr size_t kOfMean = 16;
+static_assert(kOfMean > kMaxOverlap + 1 &&
+              kOfMean <= 3 * FormatChooser::kRates / 4);
 
 }  // namespace
 
@@ -53,8 +61,9 @@ std::optional<WireFormat> FormatChooser::Choose(const Codec& codec,
   const bool hopeless =
       std::min(last_, before_last_) > std::max(2 * busy, explained);
   if (bytes_per_second_.size() < kTransitsToChoose && !hopeless) return chosen_;
-  const double bytes =
-      absl::ToDoubleSeconds(busy) * bytes_per_second_.Quantile(kQuantile);
+  const double seconds = absl::ToDoubleSeconds(busy);
+  const double slow = seconds * bytes_per_second_.Quantile(kQuantile);
+  const double mean = seconds * bytes_per_second_.HarmonicMean(kOfMean);
   const WireFormat before = chosen_.value_or(codec.format());
   const size_t size_before = codec.EncodedSize(before);
   // The choices go from wide to narrow; the narrowest is taken even if the link
@@ -65,6 +74,7 @@ std::optional<WireFormat> FormatChooser::Choose(const Codec& codec,
     const double share = size == size_before  ? kShareToStay
                          : size > size_before ? kShareToWiden
                                               : kShareToNarrow;
+    const double bytes = size > size_before ? std::min(slow, mean) : slow;
     if (static_cast<double>(size) > share * bytes) continue;
     fits = f;
     break;

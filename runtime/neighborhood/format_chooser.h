@@ -4,8 +4,8 @@
 // Latency does not count, as overlap hides it, nor does a slow neighbour.  Too
 // wide a format fills the link's queue until it drops packets, which on a long
 // link costs seconds; too narrow a one costs a few bits.  So it widens late,
-// and later still after each time that it had to go back.  Knows nothing of
-// edges or time.
+// and later still after each time that it had to go back.  This header knows
+// nothing of edges or time.
 
 #ifndef GOSSAMER_RUNTIME_NEIGHBORHOOD_FORMAT_CHOOSER_H_
 #define GOSSAMER_RUNTIME_NEIGHBORHOOD_FORMAT_CHOOSER_H_
@@ -26,6 +26,10 @@ class FormatChooser {
   // Bytes below which a payload says nothing of the link's rate: they fit
   // into buffers on the way.
   static constexpr size_t kMinBytes = 16 << 10;
+  // Payloads whose rates count: after a change of the link those of three
+  // quarters of them must be new until it widens, and it is to be settled
+  // within twenty rounds.
+  static constexpr size_t kRates = 24;
 
   // The transit of a payload that came in.
   void Record(const Transit& transit);
@@ -35,7 +39,7 @@ class FormatChooser {
   std::optional<WireFormat> Choose(const Codec& codec, absl::Duration busy);
 
  private:
-  RecentValues bytes_per_second_;
+  RecentValues bytes_per_second_{kRates};
   absl::Duration last_, before_last_;  // transits with the present format
   std::optional<WireFormat> chosen_;
   size_t recorded_ = 0;   // since the last change

@@ -2,7 +2,7 @@
 // from the size of the model, so that no other peer can make this one hold more
 // than its part of a run ever needs.
 //
-// Knows nothing of transports, codecs or collectives.
+// This header knows nothing of transports, codecs or collectives.
 
 #ifndef GOSSAMER_RUNTIME_NEIGHBORHOOD_FRAME_LIMITS_H_
 #define GOSSAMER_RUNTIME_NEIGHBORHOOD_FRAME_LIMITS_H_

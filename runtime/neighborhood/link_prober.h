@@ -3,7 +3,8 @@
 // throughput, by small frames there and back and then large ones whose rate the
 // receiver reports.
 //
-// Knows nothing of connections, channels or of why somebody wants to know.
+// This header knows nothing of connections, channels or of why somebody wants
+// to know.
 
 #ifndef GOSSAMER_RUNTIME_NEIGHBORHOOD_LINK_PROBER_H_
 #define GOSSAMER_RUNTIME_NEIGHBORHOOD_LINK_PROBER_H_

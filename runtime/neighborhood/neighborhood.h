@@ -1,9 +1,9 @@
 // The neighbours of a peer as its rounds see them: emit a row, see who has
 // answered, apply what is due.
 //
-// Edges hold the edges and their frames, Pacing says how fast each goes.  Knows
-// nothing of gradients, schedules or views.  Everything runs on the peer's
-// loop.
+// Edges hold the edges and their frames, Pacing says how fast each goes.  This
+// header knows nothing of gradients, schedules or views.  Everything runs on
+// the peer's loop.
 
 #ifndef GOSSAMER_RUNTIME_NEIGHBORHOOD_NEIGHBORHOOD_H_
 #define GOSSAMER_RUNTIME_NEIGHBORHOOD_NEIGHBORHOOD_H_
@@ -112,8 +112,8 @@ class Neighborhood {
   // by id; sends the answers that are due.
   void Complete(ExchangeId limit);
 
-  // Edges of `row` that are past their deadline of exchange `id` are overdue
-  // from now on, those that have heard it no longer.  `round`: how long one
+  // Marks edges of `row` overdue that are past their deadline of exchange `id`,
+  // and clears the mark of those that have heard it.  `round`: how long one
   // takes.
   void UpdateOverdue(std::span<const RowEntry> row, ExchangeId id,
                      absl::Duration round);

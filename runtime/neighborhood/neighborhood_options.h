@@ -1,6 +1,6 @@
 // The options of a peer's neighbourhood, and a row as it takes it.
 //
-// Plain values; knows nothing of edges.
+// This header has plain values and knows nothing of edges.
 
 #ifndef GOSSAMER_RUNTIME_NEIGHBORHOOD_NEIGHBORHOOD_OPTIONS_H_
 #define GOSSAMER_RUNTIME_NEIGHBORHOOD_NEIGHBORHOOD_OPTIONS_H_

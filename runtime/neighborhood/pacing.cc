@@ -41,7 +41,7 @@ void Pacing::Prepare(const std::vector<const EdgePace*>& paces,
                      int idle_rounds) {
   // Without deadlines nothing is compared, and the rounds stay cheap.
   if (!has_deadlines()) return;
-  possible_.reset();
+  typical_of_half_.reset();
   std::vector<absl::Duration> typical;
   for (const EdgePace* pace : paces) {
     if (const auto t = pace->deadline.Typical()) typical.push_back(*t);
@@ -51,7 +51,7 @@ void Pacing::Prepare(const std::vector<const EdgePace*>& paces,
   const auto middle =
       typical.begin() + static_cast<ptrdiff_t>((typical.size() - 1) / 2);
   std::nth_element(typical.begin(), middle, typical.end());
-  possible_ =
+  typical_of_half_ =
       policy_.kind == DeadlinePolicy::Kind::kFixed
           ? *middle
           : std::max(*middle, (std::max(1, overlap_) + idle_rounds) * busy_);
@@ -190,7 +190,8 @@ absl::Time Pacing::DeadlineOf(const EdgePace& pace, ExchangeId id,
   // An exchange that is no longer in the list was emitted long ago.
   const absl::Time from =
       it == pace.emitted.end() ? absl::InfinitePast() : it->second;
-  const absl::Duration limit = pace.deadline.Limit(round, arrivals_, possible_);
+  const absl::Duration limit =
+      pace.deadline.Limit(round, arrivals_, typical_of_half_);
   if (limit == absl::InfiniteDuration()) return absl::InfiniteFuture();
   return from + limit;
 }

@@ -2,8 +2,8 @@
 // format it is emitted, and whether it has a payload at all.
 //
 // One interface for the policies of time: deadlines, damping, payload stagger,
-// formats, and what a replay repeats of them.  Knows nothing of frames,
-// connections or rows.
+// formats, and what a replay repeats of them.  This header knows nothing of
+// frames, connections or rows.
 
 #ifndef GOSSAMER_RUNTIME_NEIGHBORHOOD_PACING_H_
 #define GOSSAMER_RUNTIME_NEIGHBORHOOD_PACING_H_
@@ -130,7 +130,7 @@ class Pacing {
   Decisions unkept_;
   Decisions* decisions_ = &unkept_;
   DeadlineEstimator arrivals_;  // of all edges, given up ones included
-  std::optional<absl::Duration> possible_;
+  std::optional<absl::Duration> typical_of_half_;
   int overlap_ = 1;
   double stable_ = 1;
   absl::Duration busy_, slowest_, exchange_time_;

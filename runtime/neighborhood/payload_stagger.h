@@ -9,7 +9,7 @@
 // for which it has room: its payloads come a round later then, until they meet
 // the other's.
 //
-// Knows nothing of clocks, deadlines and other edges.
+// This header knows nothing of clocks, deadlines and other edges.
 
 #ifndef GOSSAMER_RUNTIME_NEIGHBORHOOD_PAYLOAD_STAGGER_H_
 #define GOSSAMER_RUNTIME_NEIGHBORHOOD_PAYLOAD_STAGGER_H_

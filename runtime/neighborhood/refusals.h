@@ -1,6 +1,6 @@
 // Refusals of the two ends of an edge, each of the other's frames.
 //
-// Pure; knows nothing of connections or of what was refused.
+// This header is pure and knows nothing of connections or of what was refused.
 
 #ifndef GOSSAMER_RUNTIME_NEIGHBORHOOD_REFUSALS_H_
 #define GOSSAMER_RUNTIME_NEIGHBORHOOD_REFUSALS_H_

@@ -4,7 +4,7 @@
 // A peer on a random schedule meets everybody sooner or later, and an edge of a
 // codec with replicas holds two vectors as long as the parameters.  If that is
 // too much, the edges between near ranks keep replicas and the others do
-// without.  Knows nothing of codecs, edges or bytes on the wire.
+// without.  This header knows nothing of codecs, edges or bytes on the wire.
 
 #ifndef GOSSAMER_RUNTIME_NEIGHBORHOOD_REPLICA_BUDGET_H_
 #define GOSSAMER_RUNTIME_NEIGHBORHOOD_REPLICA_BUDGET_H_

@@ -4,8 +4,8 @@
 // Far behind, a peer would use each payload of a faster one only when it gets
 // to that round, and the edge would starve.  No peer may be dragged along by
 // one that runs away, or says so: one peer alone is followed as if it were at
-// most 16 times as fast as this one.  Pure; knows nothing of edges, views or
-// clocks.
+// most 16 times as fast as this one.  This header is pure and knows nothing of
+// edges, views or clocks.
 
 #ifndef GOSSAMER_RUNTIME_NEIGHBORHOOD_ROUND_CHOOSER_H_
 #define GOSSAMER_RUNTIME_NEIGHBORHOOD_ROUND_CHOOSER_H_
@@ -56,11 +56,11 @@ class RoundChooser {
   // room for another payload mixes nothing with a peer that passes its payloads
   // over each time.
   //
-  // Nearer, the furthest counts of those whose payloads this peer misses, even
-  // if only a part of a round lies between: no peer waits for one that is
-  // behind, and an edge whose ends are apart mixes in every second or third
-  // round.  Among fixed neighbours only: others may be ahead of one they do not
-  // meet.
+  // If the lead is smaller, the peer follows the furthest neighbour whose
+  // payloads it misses, even over a part of a round: no peer waits for one that
+  // is behind, and an edge whose ends are apart mixes in every second or third
+  // round.  So it is on a static graph only: on others a neighbour may be ahead
+  // without having met this peer.
   //
   // A round that one peer alone seems to have reached is followed only after a
   // sixteenth of the lead in rounds of its own: a false number costs its sender

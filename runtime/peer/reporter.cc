@@ -18,7 +18,6 @@ constexpr uint64_t kMaxSketchEvery = 1 << 16;
 // The first exchanges of a view open connections, and their formats are chosen
 // from what they show: they say nothing of those to come.
 constexpr uint64_t kFirst = 2;
-static_assert(kExchangesToGoBack <= RecentValues::kMax);
 
 }  // namespace
 
@@ -30,7 +29,9 @@ Reporter::Reporter(EventLoop* loop, Transport* transport,
       membership_(membership),
       state_(state),
       sink_(sink),
-      take_sketch_(std::move(sketch)) {}
+      take_sketch_(std::move(sketch)) {
+  static_assert(kExchangesToGoBack <= kKept);
+}
 
 void Reporter::Report(EventKind kind, const std::string& detail,
                       uint64_t times) {
@@ -53,8 +54,8 @@ void Reporter::ReportConnections(bool last) {
                 last);
   ReportByCount("congestion_control", congestion_, counters.chose_bbr,
                 " times so far connections were given bbr instead of cubic: "
-                "they pause for long or lose packets, again and again, or "
-                "their window is too small",
+                "they pause for long or lose packets, again and again, their "
+                "window is too small, or the link is very long",
                 last);
   ReportByCount("connections_added", outgrown_, counters.outgrew_cubic,
                 " times so far edges were given several connections: one loses "

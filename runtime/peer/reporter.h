@@ -1,7 +1,7 @@
 // The reports of a peer: events and metrics for its files, one of each round
 // for the topology service, and the round timing that both contain.
 //
-// Knows nothing of where lines go, or of what a round does.
+// This header knows nothing of where lines go, or of what a round does.
 
 #ifndef GOSSAMER_RUNTIME_PEER_REPORTER_H_
 #define GOSSAMER_RUNTIME_PEER_REPORTER_H_
@@ -67,7 +67,7 @@ class Reporter {
   void ResetRoundTiming();
 
  private:
-  static constexpr size_t kMany = 10;
+  static constexpr size_t kMany = 10, kKept = 32;
 
   void ReportByCount(EventKind kind, Throttle& throttle, uint64_t seen,
                      std::string_view what, bool last);
@@ -83,9 +83,10 @@ class Reporter {
   RoundMetrics metrics_;
   Throttle unauthenticated_, congestion_, outgrown_;
   absl::Duration round_length_;
-  bool warm_ = false;              // a first round is over
-  RecentValues busy_, exchanges_;  // seconds
-  uint64_t exchanged_ = 0;         // rounds with one of the present formats
+  bool warm_ = false;  // a first round is over
+  // Seconds.
+  RecentValues busy_{kKept}, exchanges_{kKept};
+  uint64_t exchanged_ = 0;  // rounds with one of the present formats
   uint64_t sketch_every_ = 1;
   absl::Time sketched_ = absl::InfinitePast();
   std::vector<double> sketch_;

@@ -38,7 +38,7 @@ TEST(CodecChoiceTest, GoesBackToMoreBitsOnlyWithRoomToSpare) {
   const auto codec = *Codec::Create("auto", layout);
   const absl::Duration busy = absl::Milliseconds(10);
   const auto choose = [&](FormatChooser& chooser, double bits) {
-    for (size_t i = 0; i < RecentValues::kMax; ++i) {
+    for (size_t i = 0; i < FormatChooser::kRates; ++i) {
       chooser.Record({.bytes = static_cast<size_t>(RateFor(bits)),
                       .took = absl::Seconds(1)});
     }
@@ -81,6 +81,24 @@ TEST(CodecChoiceTest, WidensLaterAfterItHadToGoBack) {
     EXPECT_LE(until_change(3.6), 32);
   }
   EXPECT_GE(last, 100);
+}
+
+TEST(CodecChoiceTest, ALinkThatBecomesFastIsFollowedWithinTwentyPayloads) {
+  const ParameterLayout layout(
+      {{"g", Player::kGenerator, {kParameters, 1}, {}}});
+  const auto codec = *Codec::Create("auto", layout);
+  FormatChooser chooser;
+  const auto after = [&](double bits, int payloads) {
+    std::optional<WireFormat> chosen;
+    for (int n = 0; n < payloads; ++n) {
+      chooser.Record({.bytes = static_cast<size_t>(RateFor(bits)),
+                      .took = absl::Seconds(1)});
+      chosen = chooser.Choose(*codec, absl::Milliseconds(10));
+    }
+    return chosen;
+  };
+  EXPECT_EQ(after(3.6, 100), WireFormat::kLm2);
+  EXPECT_EQ(after(100, 20), WireFormat::kInt8);
 }
 
 // Nobody waits for eight payloads of minutes.
@@ -135,6 +153,24 @@ TEST(CodecChoiceTest, AFastMomentIsNoFastLink) {
     const auto chosen = chooser.Choose(*codec, absl::Milliseconds(10));
     if (n > 20) {
       EXPECT_EQ(chosen, WireFormat::kLm2);
+    }
+  }
+}
+
+// A lost packet holds up one of them, and the others come at once behind it.
+TEST(CodecChoiceTest, PayloadsBehindALostPacketAreNoFastLink) {
+  const ParameterLayout layout(
+      {{"g", Player::kGenerator, {kParameters, 1}, {}}});
+  const auto codec = *Codec::Create("auto", layout);
+  FormatChooser chooser;
+  for (int n = 0; n < 500; ++n) {
+    const auto bytes = static_cast<size_t>(RateFor(4.5));
+    chooser.Record(
+        {.bytes = bytes,
+         .took = n % 8 == 0 ? absl::Seconds(8) : absl::Milliseconds(1)});
+    const auto chosen = chooser.Choose(*codec, absl::Milliseconds(10));
+    if (n > 40) {
+      EXPECT_NE(chosen, WireFormat::kInt8) << n;
     }
   }
 }
