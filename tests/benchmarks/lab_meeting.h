@@ -2,8 +2,8 @@
 // with a barrier and a place for each rank's values.
 //
 // A lab's hosts are on one machine and so have one clock; a meeting over the
-// lab's network would disturb the measurement.  Knows nothing of what is
-// measured.
+// lab's network would disturb the measurement.  This header knows nothing of
+// what is measured.
 
 #ifndef GOSSAMER_TESTS_BENCHMARKS_LAB_MEETING_H_
 #define GOSSAMER_TESTS_BENCHMARKS_LAB_MEETING_H_

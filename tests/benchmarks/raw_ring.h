@@ -1,7 +1,7 @@
 // Moves bytes around a ring by the kernel alone, or by OpenSSL and the kernel:
 // sockets to the two neighbours, everything sent and received at once.
 //
-// Knows nothing of frames, of gRPC, or of time.
+// This header knows nothing of frames, of gRPC, or of time.
 
 #ifndef GOSSAMER_TESTS_BENCHMARKS_RAW_RING_H_
 #define GOSSAMER_TESTS_BENCHMARKS_RAW_RING_H_

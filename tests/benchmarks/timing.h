@@ -1,4 +1,4 @@
-// The clock of the benchmarks.  Knows nothing of what they run.
+// The clock of the benchmarks.  This header knows nothing of what they run.
 
 #ifndef GOSSAMER_TESTS_BENCHMARKS_TIMING_H_
 #define GOSSAMER_TESTS_BENCHMARKS_TIMING_H_

@@ -2,8 +2,8 @@
 // do then.
 //
 // A kind that is not in this list does not compile.  Names are in events.jsonl,
-// in summary.json and in people's scripts: they stay.  Knows nothing of the
-// code that reports them.
+// in summary.json and in people's scripts: they stay.  This header knows
+// nothing of the code that reports them.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_EVENT_KIND_H_
 #define GOSSAMER_TOPOLOGY_FLEET_EVENT_KIND_H_
@@ -60,7 +60,7 @@ inline constexpr EventInfo kEventKinds[] = {
      "disk or for the neighbours' words; reported for the first, the tenth, "
      "the hundredth time",
      "a faster disk, or raise `checkpoint.every`, if every due round matters"},
-    {"codec", "codec `auto` has changed the codec for a neighbour", ""},
+    {"codec", "codec `auto` has changed the wire format for a neighbour", ""},
     {"collective_refused",
      "a message of an all-reduce was malformed, or came from a peer that takes "
      "no part: dropped",
@@ -68,7 +68,7 @@ inline constexpr EventInfo kEventKinds[] = {
     {"congestion_control",
      "connections were given BBR: they pause for longer than two of TCP's "
      "time-outs, or lose packets, again and again, or CUBIC's window holds "
-     "them back",
+     "them back, or their round trip takes 400 ms and more",
      ""},
     {"connection_refused",
      "a certificate is another peer's, has expired or was revoked; or the "

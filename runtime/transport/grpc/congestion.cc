@@ -38,7 +38,7 @@ std::string_view CongestionChooser::Choose(const Facts& facts) {
              held = IsHeldBack(facts);
   chose_bbr_ = pauses || loses || held;
   needs_others_ = (loses || held) && facts.least_rtt >= kLongLink;
-  return chose_bbr_ ? "bbr" : "cubic";
+  return chose_bbr_ || facts.least_rtt >= kVeryLongLink ? "bbr" : "cubic";
 }
 
 bool CongestionChooser::IsHeldBack(const Facts& facts) {
@@ -115,6 +115,9 @@ void SocketCongestion::Poll() {
     // then the window of the congestion control is not full.
     const bool full = 4 * static_cast<uint64_t>(info.tcpi_unacked) >=
                       3 * static_cast<uint64_t>(info.tcpi_snd_cwnd);
+    // Before its first sample the kernel says 0 and the largest number.
+    const absl::Duration least_rtt =
+        absl::Microseconds(info.tcpi_rtt == 0 ? 0 : info.tcpi_min_rtt);
     const std::string_view best =
         s.chooser.Choose({.idle = idle,
                           .rto = absl::Microseconds(info.tcpi_rto),
@@ -122,7 +125,7 @@ void SocketCongestion::Poll() {
                           .resent = info.tcpi_total_retrans,
                           // A kernel without the field says 0.
                           .held = info.tcpi_notsent_bytes > 0 && full,
-                          .least_rtt = absl::Microseconds(info.tcpi_min_rtt)});
+                          .least_rtt = least_rtt});
     if (best != s.should_have) {
       // A kernel that refuses one is asked again after the next change alone.
       s.should_have = best;

@@ -122,6 +122,20 @@ TEST(CongestionChooser, BbrWhereALongLinkLosesPackets) {
   }
 }
 
+// A queue makes no link long.
+TEST(CongestionChooser, BbrAtOnceOnAVeryLongLink) {
+  const auto at_once = [](absl::Duration least_rtt) {
+    CongestionChooser chooser(/*pauses=*/false);
+    const std::string_view has = chooser.Choose(
+        {.rtt = absl::Milliseconds(600), .least_rtt = least_rtt});
+    // Without BBR several connections wait for a reason of their own.
+    EXPECT_FALSE(chooser.NeedsOthers());
+    return has;
+  };
+  EXPECT_EQ(at_once(absl::Milliseconds(600)), "bbr");
+  EXPECT_EQ(at_once(absl::Milliseconds(100)), "cubic");
+}
+
 constexpr absl::Duration kRtt = absl::Milliseconds(200);
 
 // A pause is no reason, and a link of which a queue makes a long one is none.
@@ -140,6 +154,8 @@ TEST(CongestionChooser, OthersBesideASocketThatLosesOrIsHeldBackOnALongLink) {
   EXPECT_TRUE(needs({.rtt = kRtt, .least_rtt = kRtt}, true));
   EXPECT_FALSE(needs({.rtt = kRtt, .least_rtt = kNear}, true));
   EXPECT_TRUE(needs({.rtt = kRtt, .held = true, .least_rtt = kRtt}, false));
+  constexpr absl::Duration kFar = CongestionChooser::kVeryLongLink;
+  EXPECT_TRUE(needs({.rtt = kFar, .held = true, .least_rtt = kFar}, false));
   EXPECT_FALSE(needs({.rtt = kRtt, .least_rtt = kRtt}, false));
   CongestionChooser pauses(/*pauses=*/true);
   constexpr absl::Duration kRto = absl::Milliseconds(300);
