@@ -90,6 +90,25 @@ MIXING = {
 }
 
 
+def end(process):
+    """Ends a command that took too long.  The first signal has a fleet's launcher stop its peers, which are in
+    sessions of their own, the second one end them.
+    """
+    for seconds in (5, 20):
+        process.terminate()
+        try:
+            process.wait(seconds)
+            break
+        except subprocess.TimeoutExpired:
+            pass
+    # The rest of its session.
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
 class Check:
     """The commands of all parts, and what is known so far."""
 
@@ -128,8 +147,7 @@ class Check:
             try:
                 code = process.wait(limit)
             except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+                end(process)
                 raise Failure(f'{name} took more than {limit:.0f} s; see {log}')
         if code != 0:
             raise Failure(f'{name} ended with {code}: {last_line(log)}')

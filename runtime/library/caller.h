@@ -2,8 +2,8 @@
 // parameter vector, and whose turn it is to change it.
 //
 // The program moves the parameters between Await() and EndStep(); the runtime
-// mixes them otherwise.  Knows nothing of peers, of how a step is made, or of
-// the languages that a program may be written in.
+// mixes them otherwise.  This header knows nothing of peers, of how a step is
+// made, or of the languages that a program may be written in.
 
 #ifndef GOSSAMER_RUNTIME_LIBRARY_CALLER_H_
 #define GOSSAMER_RUNTIME_LIBRARY_CALLER_H_

@@ -1,8 +1,8 @@
 // A program's own training loop as a peer of a fleet: the runtime on threads
 // of its own beside it, from options to the end.
 //
-// The options are those of gossamer-peer.  Knows nothing of what the program
-// computes, nor of its language.
+// The options are those of gossamer-peer.  This header knows nothing of what
+// the program computes, nor of its language.
 
 #ifndef GOSSAMER_RUNTIME_LIBRARY_CALLERS_PEER_H_
 #define GOSSAMER_RUNTIME_LIBRARY_CALLERS_PEER_H_

@@ -342,6 +342,24 @@ class GpuCheckTest(unittest.TestCase):
         self.assertIn('took more than 2 s', found['parts']['kernels']['why'])
         self.assertEqual(found['parts']['steps'], {'state': 'not measured', 'why': 'not asked for'})
 
+    def test_a_fleet_that_hangs_is_ended_by_its_launcher(self):
+        # As gossamer.run: its peers are in sessions of their own.
+        pid = os.path.join(self.folder, 'pid')
+        self.program('gpu_kernels', 'import signal, subprocess, sys\n'
+                                    'signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))\n'
+                                    'peer = subprocess.Popen(["sleep", "100"], start_new_session=True)\n'
+                                    'try:\n'
+                                    f'    print(peer.pid, file=open({pid!r}, "w"), flush=True)\n'
+                                    '    peer.wait()\n'
+                                    'finally:\n'
+                                    '    peer.kill()\n'
+                                    '    peer.wait()')
+        code, found, _ = self.check(limit=6, more=['--only', 'kernels'])
+        self.assertEqual(code, 1)
+        self.assertIn('took more than 6 s', found['parts']['kernels']['why'])
+        with open(pid) as f, self.assertRaises(ProcessLookupError):
+            os.kill(int(f.read()), 0)
+
     def test_networks_that_differ_are_not_compared(self):
         self.program('eager_step.py', EAGER.replace('[1, 2]', '[1, 3]'))
         _, found, _ = self.check(more=['--only', 'steps'])

@@ -4,7 +4,7 @@
 //   24 ack
 //
 // and after these 32 bytes the head of the frame that is offered, or the unique
-// id.  Knows nothing of what follows from a frame.
+// id.  This header knows nothing of what follows from a frame.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_NCCL_BODY_FRAME_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_NCCL_BODY_FRAME_H_

@@ -1,7 +1,7 @@
 // A GPU as NCCL's operations use it: a stream of its own, and memory that is
 // used again, since taking memory from the driver stops the device.
 //
-// Knows nothing of NCCL, and of CUDA only the table of its calls.
+// This header knows nothing of NCCL, and of CUDA only the table of its calls.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_NCCL_CUDA_NCCL_DEVICE_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_NCCL_CUDA_NCCL_DEVICE_H_

@@ -2,7 +2,8 @@
 // behind a frame that does.
 //
 // Frames of a connection leave in the order in which they came, each whole, and
-// go with their connection.  Pure; knows nothing of how bodies come.
+// go with their connection.  This header is pure and knows nothing of how
+// bodies come.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_NCCL_HELD_FRAMES_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_NCCL_HELD_FRAMES_H_

@@ -3,8 +3,8 @@
 //
 // A peer launches the first pair of its queue and no other, and takes no pair
 // in that would come before the one under way, so peers never wait for each
-// other in a circle (README.md).  Pure; knows nothing of communicators, of
-// connections or of time.
+// other in a circle (README.md).  This header is pure and knows nothing of
+// communicators, of connections or of time.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_NCCL_LAUNCH_QUEUE_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_NCCL_LAUNCH_QUEUE_H_

@@ -2,7 +2,7 @@
 //
 // The real one is opened at run time (nccl_library.h); tests have one in
 // virtual time with faults.  Pointers and streams are plain, so memory of any
-// device fits.  Knows nothing of peers, frames or rounds.
+// device fits.  This header knows nothing of peers, frames or rounds.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_NCCL_NCCL_API_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_NCCL_NCCL_API_H_

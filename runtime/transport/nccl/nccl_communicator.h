@@ -2,8 +2,8 @@
 // at a time, given up for good once anything is wrong with it.
 //
 // An operation is a symmetric pair, a send to one member and a receive from it
-// in one group, or a sum over all members.  Knows nothing of frames, rounds or
-// deadlines: its owner keeps the time.
+// in one group, or a sum over all members.  This header knows nothing of
+// frames, rounds or deadlines: its owner keeps the time.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_NCCL_NCCL_COMMUNICATOR_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_NCCL_NCCL_COMMUNICATOR_H_

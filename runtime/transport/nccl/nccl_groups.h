@@ -3,8 +3,8 @@
 //
 // A communicator is made from a unique id that travels along the group's edges,
 // serves the rounds from its view's first to a later view's, and is given up
-// for good if anything is wrong with it.  Knows nothing of bodies or of their
-// order.
+// for good if anything is wrong with it.  This header knows nothing of bodies
+// or of their order.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_NCCL_NCCL_GROUPS_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_NCCL_NCCL_GROUPS_H_

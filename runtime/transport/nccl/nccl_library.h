@@ -1,7 +1,8 @@
 // NCCL itself: libnccl.so.2, opened at run time, so that programs need neither
 // NCCL nor CUDA to be built or to run without a GPU.
 //
-// Works with NCCL 2.14 and later.  Knows nothing of peers or of the device.
+// Works with NCCL 2.14 and later.  This header knows nothing of peers or of the
+// device.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_NCCL_NCCL_LIBRARY_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_NCCL_NCCL_LIBRARY_H_

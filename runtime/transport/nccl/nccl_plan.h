@@ -1,7 +1,7 @@
 // Which edges of a view may use NCCL, and in which order: what each peer works
 // out from the view alone, with the same result at all of them.
 //
-// Pure; knows nothing of communicators or connections.
+// This header is pure and knows nothing of communicators or connections.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_NCCL_NCCL_PLAN_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_NCCL_NCCL_PLAN_H_

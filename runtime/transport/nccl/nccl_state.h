@@ -5,7 +5,7 @@
 //   any --replaced--> gone
 //
 // A broken communicator never comes back: another one is made for the next
-// view.  Pure; knows nothing of NCCL's calls.
+// view.  This header is pure and knows nothing of NCCL's calls.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_NCCL_NCCL_STATE_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_NCCL_NCCL_STATE_H_

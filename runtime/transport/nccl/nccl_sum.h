@@ -3,8 +3,8 @@
 //
 // Operations follow one another and are never given up by one member alone:
 // whatever NCCL does, every member has the mean of an operation, the same bits,
-// or all of them learn that none has it and take another way
-// (sum_agreement.h).  Knows nothing of what the vectors are.
+// or all of them learn that none has it and take another way (sum_agreement.h).
+// This header knows nothing of what the vectors are.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_NCCL_NCCL_SUM_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_NCCL_NCCL_SUM_H_

@@ -1,6 +1,8 @@
 #include "runtime/transport/nccl/nccl_transport.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -133,6 +135,7 @@ std::optional<NcclPair> NcclTransport::PairFor(PeerId to,
   if (group == nullptr || !group->comm.ready() || frame.body.empty() ||
       frame.body.size() < options_.min_bytes ||
       frame.body.size() > options_.max_body_bytes ||
+      frame.body.size() > std::numeric_limits<uint32_t>::max() ||  // in offers
       frame.head.size() + kBodyFrameBytes > kMaxHeadBytes ||
       !peer.MayOffer(exchange)) {
     return std::nullopt;

@@ -4,7 +4,7 @@
 // It ties its parts together (README.md): each peer's bodies, the queue of
 // pairs, the runner of the pair under way, and the communicators.  If anything
 // goes wrong with NCCL a body goes out by the carrier, so the contract of
-// transport.h holds.  Knows nothing of what frames say.
+// transport.h holds.  This header knows nothing of what frames say.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_NCCL_NCCL_TRANSPORT_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_NCCL_NCCL_TRANSPORT_H_

@@ -2,7 +2,7 @@
 // group, and watches the one under way.
 //
 // A pair that fails, or takes longer than the deadline, ends its communicator.
-// Knows nothing of offers or of frames.
+// This header knows nothing of offers or of frames.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_NCCL_PAIR_RUNNER_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_NCCL_PAIR_RUNNER_H_

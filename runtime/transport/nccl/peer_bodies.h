@@ -3,8 +3,8 @@
 //
 // Each end offers a body by its head and holds the other's; the end with the
 // smaller id says of each exchange whether both launch its pair or neither
-// does.  Knows nothing of communicators, but for whether one is ready, or of
-// launching.
+// does.  This header knows nothing of communicators, but for whether one is
+// ready, or of launching.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_NCCL_PEER_BODIES_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_NCCL_PEER_BODIES_H_

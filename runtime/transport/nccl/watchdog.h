@@ -1,6 +1,6 @@
 // The watchdog's rule: when a wait has taken too long.
 //
-// Pure; knows nothing of what is waited for.
+// This header is pure and knows nothing of what is waited for.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_NCCL_WATCHDOG_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_NCCL_WATCHDOG_H_

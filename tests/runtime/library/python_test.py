@@ -610,10 +610,13 @@ class PythonTest(FleetTest):
             kinds = {str(kind): torch.nn.Linear(3, 3).to(kind)
                      for kind in (torch.bfloat16, torch.float16)}
             halves = [p for half in kinds.values() for p in half.parameters()]
-            for p in halves:
+            # Behind G's 15 values and 24 halves, where no GPU would read it.
+            tail = torch.nn.Linear(3, 1)
+            for p in [*halves, *tail.parameters()]:
                 p.data.fill_(1)
             _players._MIRROR_EVERYTHING = True
-            fleet = gossamer.join(players={"G": G, **kinds}, buffers="local")
+            fleet = gossamer.join(players={"G": G, **kinds, "tail": tail},
+                                  buffers="local")
             halves[0].data.fill_(float("nan"))
             try:
                 fleet.mix()
@@ -624,13 +627,15 @@ class PythonTest(FleetTest):
                 # Each half holds what a program adds, 2⁻⁶ or 2⁻⁵, and bfloat16
                 # not the mean of these, 1.5 times 2⁻⁶: its master does.
                 with torch.no_grad():
-                    for p in [*halves, *G.parameters()]:
+                    for p in [*halves, *G.parameters(),
+                              *tail.parameters()]:
                         p += 2.0 ** -6 * fleet.id
                 if not fleet.mix():
                     break
             print("values", *[float(p.float().mean()) for p in halves],
                   float(G.weight.detach().double().sum()),
-                  float(fleet._flat.double().sum()))
+                  float(fleet._flat.double().sum()),
+                  float(tail.weight.detach().mean()))
             """, "halves", "--peers", "2", "--set", "rounds=31", "--set",
             "mixing.codec=dense-f32")
         self.assertEqual(
@@ -639,6 +644,8 @@ class PythonTest(FleetTest):
         self.assertEqual(out.count("4 tensors are copied"), 0)
         self.assertEqual(out.count("2 tensors are copied at every mix "
                                    "(torch.float16)"), 2, out)
+        self.assertEqual(out.count("2 tensors are copied at every mix (behind a "
+                                   "tensor of odd size"), 2, out)
         values = [[float(v) for v in line.split()]
                   for line in re.findall(r"values (.*)", out)]
         self.assertEqual(len(values), 2, out)
@@ -655,8 +662,9 @@ class PythonTest(FleetTest):
         weight = float(begin[0]) + 12 * added
         self.assertAlmostEqual((one[4] + two[4]) / 2 / weight, 1, delta=1e-6)
         # The masters keep the mean that the halves round.
-        flat = float(begin[1]) + 15 * added + 24 * (1 + added)
+        flat = float(begin[1]) + 15 * added + 28 * (1 + added)
         self.assertAlmostEqual((one[5] + two[5]) / 2 / flat, 1, delta=1e-6)
+        self.assertAlmostEqual((one[6] + two[6]) / 2, 1 + added, delta=1e-6)
 
 
 if __name__ == "__main__":

@@ -5,9 +5,11 @@ A tensor becomes a view of the flat vector where it can, and mixing it costs no
 copy.  The flat vector lies on the GPU if all tensors do and the runtime can mix
 there, else in the host's memory: tensors of a device then become views of one
 vector there, its mirror, which is copied as a whole at every mix.  A tensor whose
-numbers are not float32, or that isn't laid out row by row, is copied by itself.
+numbers are not float32, or that isn't laid out row by row, is copied by itself,
+and so is a GPU's whose place in the vector is not aligned.
 """
 
+import contextlib
 import dataclasses
 import logging
 
@@ -19,6 +21,11 @@ log = logging.getLogger("gossamer")
 _MIRROR_EVERYTHING = False
 
 HALVES = (torch.float16, torch.bfloat16)
+
+# Floats at a multiple of which a GPU's libraries read a tensor: those behind
+# cuBLASLt and cuDNN take 16 bytes for granted, and a misaligned address ends the
+# program's context.
+_ALIGNMENT = 4
 
 
 class PlayersError(ValueError):
@@ -94,11 +101,25 @@ def _part(vector, entry):
 def _window(vector, entry):
     """The same memory as _part, as a tensor with a storage of its own: torch
     saves whole storages, and one player's are not to bring all the others'."""
-    return torch.from_dlpack(_part(vector, entry))
+    # torch exports a tensor of its present device only.
+    with torch.cuda.device(vector.device) if vector.is_cuda else contextlib.nullcontext():
+        return torch.from_dlpack(_part(vector, entry))
+
+
+def _why_copied(entry):
+    """Why a tensor cannot become a view of the vector, or None."""
+    t = entry.tensor
+    if t.dtype in HALVES:
+        return str(t.dtype)
+    if not t.is_contiguous():
+        return "not laid out row by row"
+    if (t.is_cuda or _MIRROR_EVERYTHING) and entry.offset % _ALIGNMENT != 0:
+        return "behind a tensor of odd size, so not aligned for a GPU"
+    return None
 
 
 class Players:
-    """The players of a fleet's program.  Knows nothing of peers or rounds."""
+    """The players of a fleet's program.  It knows nothing of peers or rounds."""
 
     def __init__(self, players, buffers):
         if not players:
@@ -151,9 +172,7 @@ class Players:
             for entry in self.entries:
                 t = entry.tensor
                 _part(self._flat, entry).copy_(t)
-                if t.dtype != torch.float32 or not t.is_contiguous():
-                    why = (str(t.dtype) if t.dtype in HALVES else
-                           "not laid out row by row")
+                if why := _why_copied(entry):
                     copied.setdefault(why, []).append(entry.whole_name)
                     continue
                 entry.home = self._home(t.device)
