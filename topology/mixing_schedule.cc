@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <set>
@@ -129,20 +130,14 @@ absl::Status CheckSize(int size) {
       absl::StrCat("a fleet has 1 to ", kMaxPeers, " peers, not ", size));
 }
 
-constexpr std::string_view kGraphs[] = {"ring",
-                                        "torus",
-                                        "complete",
-                                        "star",
-                                        "hypercube",
-                                        "random-regular",
-                                        "erdos-renyi",
-                                        "edge-list",
-                                        "permuted-ring",
-                                        "random-matching",
-                                        "one-peer-exponential",
-                                        "locality-skewed"};
-constexpr std::span<const std::string_view> kChanging =
-    std::span(kGraphs).subspan(8);
+// Every round has the same edges.
+constexpr std::string_view kStaticGraphs[] = {
+    "ring",      "torus",          "complete",    "star",
+    "hypercube", "random-regular", "erdos-renyi", "edge-list"};
+// Edges change from round to round.
+constexpr std::string_view kTimeVaryingGraphs[] = {
+    "permuted-ring", "random-matching", "one-peer-exponential",
+    "locality-skewed"};
 
 // Every founder of the fleet must be at a site, and some must share one.
 void CheckSites(const ScheduleSpec& spec, int peers, Problems& problems) {
@@ -188,10 +183,20 @@ Problems ProblemsOf(const ScheduleSpec& spec, int peers, uint64_t seed) {
   return problems;
 }
 
-std::span<const std::string_view> GraphNames() { return kGraphs; }
+std::span<const std::string_view> GraphNames() {
+  static const auto* const names = [] {
+    auto* all = new std::vector<std::string_view>(std::begin(kStaticGraphs),
+                                                  std::end(kStaticGraphs));
+    all->insert(all->end(), std::begin(kTimeVaryingGraphs),
+                std::end(kTimeVaryingGraphs));
+    return all;
+  }();
+  return *names;
+}
 
 bool IsTimeVarying(std::string_view graph) {
-  return std::ranges::find(kChanging, graph) != kChanging.end();
+  return std::ranges::find(kTimeVaryingGraphs, graph) !=
+         std::end(kTimeVaryingGraphs);
 }
 
 absl::StatusOr<std::unique_ptr<MixingSchedule>> MakeSchedule(
