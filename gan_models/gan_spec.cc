@@ -1,19 +1,47 @@
 #include "gan_models/gan_spec.h"
 
+#include <algorithm>
+#include <array>
+#include <iterator>
+
 namespace gossamer {
 namespace {
 
-constexpr std::string_view kData[] = {
-    "emoji-32",  "emoji-64",     "emoji-128",       "cifar-10",
-    "cifar-100", "image-folder", "gaussian-mixture"};
+struct DataSet {
+  std::string_view name;
+  DataSource source;
+  int classes;  // 0: its file says
+};
+constexpr DataSet kData[] = {
+    {"emoji-32", DataSource::kFolder, 10},
+    {"emoji-64", DataSource::kFolder, 10},
+    {"emoji-128", DataSource::kFolder, 10},
+    {"cifar-10", DataSource::kFolder, 10},
+    {"cifar-100", DataSource::kFolder, 100},
+    {"image-folder", DataSource::kFile, 0},
+    {"gaussian-mixture", DataSource::kNone, 8},
+};
 constexpr std::string_view kModels[] = {"up", "wgan-gp-resnet", "dcgan",
                                         "sagan", "mlp"};
 constexpr std::string_view kLosses[] = {"wgan-gp", "hinge", "non-saturating"};
 constexpr std::string_view kPrecisions[] = {"float32", "bf16"};
 
+// A name that is not there has no source and no classes.
+DataSet Find(std::string_view name) {
+  const auto* const found = std::ranges::find(kData, name, &DataSet::name);
+  return found == std::end(kData) ? DataSet{} : *found;
+}
+
 }  // namespace
 
-std::span<const std::string_view> DataNames() { return kData; }
+std::span<const std::string_view> DataNames() {
+  static constexpr auto kNames = [] {
+    std::array<std::string_view, std::size(kData)> names;
+    std::ranges::transform(kData, names.begin(), &DataSet::name);
+    return names;
+  }();
+  return kNames;
+}
 std::span<const std::string_view> ModelNames() { return kModels; }
 std::span<const std::string_view> LossNames() { return kLosses; }
 std::span<const std::string_view> PrecisionNames() { return kPrecisions; }
@@ -22,11 +50,10 @@ bool IsConditional(std::string_view model) { return model == "sagan"; }
 
 int ClassCount(const DataSpec& spec) {
   if (!spec.classes.empty()) return static_cast<int>(spec.classes.size());
-  if (spec.name == "cifar-100") return 100;
-  if (spec.name == "image-folder") return 0;
-  if (spec.name == "gaussian-mixture") return 8;
-  return 10;
+  return Find(spec.name).classes;
 }
+
+DataSource SourceOf(std::string_view data) { return Find(data).source; }
 
 Problems ProblemsOf(const DataSpec& spec) {
   Problems problems;

@@ -53,6 +53,9 @@ std::span<const std::string_view> LossNames();
 std::span<const std::string_view> PrecisionNames();
 
 bool IsConditional(std::string_view model);
+// The place that a data set is read from.  kNone: a formula draws it.
+enum class DataSource { kNone, kFolder, kFile };
+DataSource SourceOf(std::string_view data);
 // The number of classes that are chosen, of the data set's if none is named; 0
 // for all of image-folder, whose file alone says how many they are.
 int ClassCount(const DataSpec& spec);

@@ -30,6 +30,11 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+std::string Listed(std::span<const std::string_view> names) {
+  const std::vector<std::string> all(names.begin(), names.end());
+  return absl::StrJoin(all, ", ");
+}
+
 std::string Nearest(std::string_view word,
                     std::span<const std::string_view> known) {
   std::string_view best;
@@ -50,15 +55,13 @@ std::string Suggestion(std::string_view word,
                        std::span<const std::string_view> known) {
   const std::string nearest = Nearest(word, known);
   if (!nearest.empty()) return absl::StrCat("did you mean \"", nearest, "\"?");
-  std::vector<std::string> names(known.begin(), known.end());
-  return absl::StrCat("known: ", absl::StrJoin(names, ", "));
+  return absl::StrCat("known: ", Listed(known));
 }
 
 std::string KnownAndNearest(std::string_view word,
                             std::span<const std::string_view> known) {
-  const std::vector<std::string> names(known.begin(), known.end());
   const std::string nearest = Nearest(word, known);
-  return absl::StrCat("known: ", absl::StrJoin(names, ", "),
+  return absl::StrCat("known: ", Listed(known),
                       nearest.empty()
                           ? ""
                           : absl::StrCat(" (did you mean \"", nearest, "\"?)"));

@@ -1,6 +1,7 @@
-// The name that was probably meant, for errors about one that is not known.
+// Names in texts for people: a list of those that are known, and the one that
+// was probably meant by another.
 //
-// Pure; knows nothing of what is named.
+// This header is pure and knows nothing of what is named.
 
 #ifndef GOSSAMER_ALGORITHMS_BASE_SPELLING_H_
 #define GOSSAMER_ALGORITHMS_BASE_SPELLING_H_
@@ -10,6 +11,9 @@
 #include <string_view>
 
 namespace gossamer {
+
+// "a, b, c".
+std::string Listed(std::span<const std::string_view> names);
 
 // The nearest of `known` by edit distance, if it is near; else "".
 std::string Nearest(std::string_view word,

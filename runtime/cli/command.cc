@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "gan_models/gan_spec.h"
 
 namespace gossamer {
 
@@ -21,9 +22,9 @@ absl::StatusOr<std::string> DataFolder(const RunConfig& config,
   if (!config.game().has_gan() && !digits) return "";
   const DataConfig& data = config.game().gan().data();
   const std::string name = digits ? "digits" : data.name();
-  const bool one_file = name == "image-folder";
-  // This data set is drawn from a formula: there are no files.
-  if (name == "gaussian-mixture") return "";
+  const DataSource source = digits ? DataSource::kFolder : SourceOf(name);
+  if (source == DataSource::kNone) return "";
+  const bool one_file = source == DataSource::kFile;
   const std::string& own =
       digits ? config.game().datalens().path() : data.path();
   const std::string folder = flag.empty() ? own : flag;

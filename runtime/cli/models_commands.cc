@@ -341,7 +341,7 @@ absl::Status Sample(const SampleSpec& spec) {
     return absl::OkStatus();
   }
   std::shared_ptr<const Dataset> data;
-  if (spec.gan.data.name == "gaussian-mixture") {
+  if (SourceOf(spec.gan.data.name) == DataSource::kNone) {
     GOSSAMER_ASSIGN_OR_RETURN(data, Dataset::Open(spec.gan.data, 0, 1, 0));
   }
   GOSSAMER_ASSIGN_OR_RETURN(const auto loaded, Load(spec, std::move(data)));

@@ -4,6 +4,9 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "algorithms/base/spelling.h"
+#include "gan_models/gan_spec.h"
 #include "runtime/base/command_line.h"
 #include "runtime/cli/models_commands.h"
 
@@ -21,7 +24,7 @@ OptionRules Shown() { return {.show_default = true}; }
 
 void AddModelFlags(Command& command, GanSpec& spec) {
   command.AddOption("--model", &spec.model,
-                    "up, wgan-gp-resnet, dcgan, sagan, mlp, datalens", Shown());
+                    absl::StrCat(Listed(ModelNames()), ", datalens"), Shown());
   command.AddOption("--width", &spec.width,
                     "the run's game.gan.width, or student_width", Shown());
   command.AddOption("--latent", &spec.latent, "the run's game.gan.latent",
@@ -29,9 +32,7 @@ void AddModelFlags(Command& command, GanSpec& spec) {
   command.AddOption("--resolution", &spec.resolution,
                     "the run's game.gan.resolution", Shown());
   command.AddOption("--loss", &spec.loss, "the run's game.gan.loss", Shown());
-  command.AddOption("--data-name", &spec.data.name,
-                    "emoji-32, emoji-64, emoji-128, cifar-10, cifar-100, "
-                    "image-folder, gaussian-mixture",
+  command.AddOption("--data-name", &spec.data.name, Listed(DataNames()),
                     Shown());
   command.AddOption("--data", &spec.data.path,
                     "folder of the data files, or file of image-folder");

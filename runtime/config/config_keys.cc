@@ -80,11 +80,6 @@ std::string CommentOf(const T& element) {
                                  location.trailing_comments));
 }
 
-std::string Listed(std::span<const std::string_view> names) {
-  const std::vector<std::string> all(names.begin(), names.end());
-  return absl::StrJoin(all, ", ");
-}
-
 // The names that a text may be, or may begin with before a colon and options,
 // from the part that owns them.
 std::string NamesOf(std::string_view path) {

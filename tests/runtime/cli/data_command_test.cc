@@ -85,6 +85,20 @@ TEST_F(DataCommand, ErrorsSayWhatIsWrong) {
   EXPECT_THAT(folder.err, HasSubstr("gossamer data build --from from"));
 }
 
+TEST_F(DataCommand, TrainingSaysWhichFilesItsDataSetNeeds) {
+  const auto refusal = [&](const std::string& name) {
+    Write("run.textproto", "name: \"r\" peers: 2 game { gan { data { name: \"" +
+                               name + "\" } } }");
+    const Result refused = Run("train --config run.textproto");
+    EXPECT_EQ(refused.code, 2);
+    return refused.err;
+  };
+  EXPECT_THAT(refusal("cifar-10"),
+              HasSubstr("--data DIR is needed, the folder of the cifar-10"));
+  EXPECT_THAT(refusal("image-folder"),
+              HasSubstr("--data FILE is needed, of image-folder"));
+}
+
 TEST_F(DataCommand, AFileSizeLimitIsAnErrorWithAName) {
   program_ = "ulimit -f 8 && " + program_;
   const Result full = Run(kBuild);
