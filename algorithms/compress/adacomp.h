@@ -8,7 +8,7 @@
 // Source: Chen et al., AAAI 2018, algorithm 2.  Beyond it: a bin whose largest
 // is far below the mean is sent with the scale halved up to three times, or not
 // at all, as noise of the layer's scale would drown it; and of a bin at most
-// `most` are sent, the largest.  Knows nothing of messages or time.
+// `most` are sent, the largest.  This header knows nothing of messages or time.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_ADACOMP_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_ADACOMP_H_

@@ -27,7 +27,7 @@ PiecePolicy InnovationPolicy(WireFormat format) {
           .resync_format = WireFormat::kDenseF32};
 }
 
-void Use(const BlockOptions& options, PiecePolicy& policy) {
+void ApplyOptions(const BlockOptions& options, PiecePolicy& policy) {
   policy.fragments = options.fragments;
   policy.least = options.least;
 }
@@ -36,7 +36,7 @@ MadeCodec MakeBlocks(const CompressorText& text, PiecePolicy policy,
                      const ParameterLayout& layout, const DeviceQueue& queue) {
   BlockOptions options;
   GOSSAMER_RETURN_IF_ERROR(ReadOptions(text, FieldsOf(options)));
-  Use(options, policy);
+  ApplyOptions(options, policy);
   return MakePieceCodec(text.whole, policy, layout, queue);
 }
 

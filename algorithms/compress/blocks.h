@@ -1,7 +1,7 @@
 // The options that the codecs of quantized blocks share, and the policies by
 // which an edge uses a format.
 //
-// Knows nothing of names.
+// This header knows nothing of names.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_BLOCKS_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_BLOCKS_H_
@@ -33,7 +33,7 @@ PiecePolicy StatelessPolicy(WireFormat format);
 // cruder ones.
 PiecePolicy InnovationPolicy(WireFormat format);
 // Sets of `policy` what the options say.
-void Use(const BlockOptions& options, PiecePolicy& policy);
+void ApplyOptions(const BlockOptions& options, PiecePolicy& policy);
 
 // A codec of `policy` whose options are BlockOptions.
 MadeCodec MakeBlocks(const CompressorText& text, PiecePolicy policy,

@@ -5,8 +5,8 @@
 // one-dimensional is not chosen from.  A choice is an index in its chunk, in
 // ⌈log2 c⌉ bits, chunk by chunk from the lowest bit of the first byte; the last
 // byte is filled with zeros.  So a set is rising and of one size whatever bits
-// come.  Source: ScaleCom (Chen et al., NeurIPS 2020), section 3.  Knows
-// nothing of residuals or of who chooses.
+// come.  Source: ScaleCom (Chen et al., NeurIPS 2020), section 3.  This header
+// knows nothing of residuals or of who chooses.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_CHUNK_CHOICE_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_CHUNK_CHOICE_H_

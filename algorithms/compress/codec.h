@@ -6,9 +6,9 @@
 // − x̂ and adds what it coded to the replica x̂; a stateless one codes x. Large
 // segments are quantized; small (by default under 1024 parameters) and
 // one-dimensional ones travel in bf16 inside the same payload, so that one
-// coefficient acts on all. Knows nothing of edges, frames or networks. Source:
-// research on compressed gossip (CHOCO, Koloskova, Stich, Jaggi, ICML 2019), in
-// difference form with one replica per edge.
+// coefficient acts on all. This header knows nothing of edges, frames or
+// networks. Source: research on compressed gossip (CHOCO, Koloskova, Stich,
+// Jaggi, ICML 2019), in difference form with one replica per edge.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_CODEC_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_CODEC_H_
@@ -29,7 +29,7 @@
 
 namespace gossamer {
 
-// The `codec` byte of a frame header.  Values are for ever.
+// The wire format byte of a frame header.  Values never change.
 enum class WireFormat : uint8_t {
   kDenseF32 = 1,
   kDenseBf16 = 2,
@@ -49,6 +49,22 @@ enum class WireFormat : uint8_t {
 // The last format that codes values by itself; each of the others belongs to
 // one codec.
 inline constexpr int kLastWireFormat = 9;
+// Whether a number is a format that codes values by itself.
+constexpr bool IsValueFormat(uint64_t number) {
+  switch (number) {
+    case static_cast<uint64_t>(WireFormat::kDenseF32):
+    case static_cast<uint64_t>(WireFormat::kDenseBf16):
+    case static_cast<uint64_t>(WireFormat::kInt8):
+    case static_cast<uint64_t>(WireFormat::kInt4):
+    case static_cast<uint64_t>(WireFormat::kLm2):
+    case static_cast<uint64_t>(WireFormat::kSign):
+    case static_cast<uint64_t>(WireFormat::kTopK):
+    case static_cast<uint64_t>(WireFormat::kUnit):
+      return true;
+    default:
+      return false;
+  }
+}
 
 // The state that a codec has the ends of an edge keep between exchanges.
 enum class EdgeMemory : uint8_t {

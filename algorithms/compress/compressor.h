@@ -5,7 +5,8 @@
 // and a collective ask different things of one (codec.h: a correction of two
 // payloads, with a replica and γ; gradient_compressor.h: a mean over ranks,
 // with a residual and a leader), so a compressor has a maker for each of its
-// uses and shares all below them.  Knows nothing of configurations or networks.
+// uses and shares all below them.  This header knows nothing of configurations
+// or networks.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_COMPRESSOR_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_COMPRESSOR_H_
@@ -61,7 +62,7 @@ struct Compressor {
   double contraction = 1;
   // Of a codec that some methods alone may use (Method::own_codec): the reason,
   // and the codec that other methods take.
-  std::string_view why_owned = {};
+  std::string_view owned_because = {};
   // kFailedPrecondition, with the reason and what to take, if with these
   // options it cannot code what lies in a device's memory.  Null: it can.
   absl::Status (*on_device)(const CompressorText& text) = nullptr;

@@ -3,7 +3,8 @@
 //
 // While networks change fastest, what is sent late or coarsely leads them
 // astray.  The number of a step says which of the two it is, so a resumed run
-// needs no state beside the method's.  Knows nothing of that method.
+// needs no state beside the method's.  This header knows nothing of that
+// method.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_DENSE_GRADIENTS_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_DENSE_GRADIENTS_H_

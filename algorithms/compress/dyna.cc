@@ -57,7 +57,7 @@ GOSSAMER_COMPRESSOR(dyna) = {
              .source = "Zhang, You, Xie, IEEE TAC 2023",
              .page = "cold"},
     .edges = Make,
-    .why_owned =
+    .owned_because =
         "its step shrinks whatever the parameters do; take "
         "innov-sign"};
 

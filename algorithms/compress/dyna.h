@@ -1,7 +1,7 @@
 // The options of Dyna-COLD's codec: one bit of a step that all peers know and
 // that shrinks by itself.
 //
-// Knows nothing of the dual variable that needs it.
+// This header knows nothing of the dual variable that needs it.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_DYNA_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_DYNA_H_

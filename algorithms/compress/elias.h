@@ -1,10 +1,10 @@
 // Elias's universal codes of positive integers, as streams of bits (Elias,
 // IEEE Transactions on Information Theory, 1975).
 //
-// Gamma: ⌊log2 k⌋ zeros, then k in binary.  Omega, the recursive code that
-// QSGD uses: begin with a 0; while k > 1, put k in binary in front and go on
-// with k = its length − 1.  Bits fill bytes from the highest.  Knows nothing of
-// what the integers mean.
+// Gamma: ⌊log2 k⌋ zeros, then k in binary.  Omega, the recursive code that QSGD
+// uses: begin with a 0; while k > 1, put k in binary in front and go on with
+// k = its length − 1.  Bits fill bytes from the highest.  This header knows
+// nothing of what the integers mean.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_ELIAS_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_ELIAS_H_

@@ -1,8 +1,8 @@
 // The variable-length coding of QSGD (Alistarh, Grubic, Li, Tomioka, Vojnović,
 // NIPS 2017, section 3 and appendix A): mostly small levels in mostly few bits.
 //
-// A packer recodes the codes of a payload and loses nothing.  Knows nothing of
-// scales, values or draws.
+// A packer recodes the codes of a payload and loses nothing.  This header knows
+// nothing of scales, values or draws.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_ELIAS_PACKER_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_ELIAS_PACKER_H_

@@ -2,8 +2,8 @@
 // looks up the finished bits of a group of values, a reader the values that the
 // next bits begin with.
 //
-// A code that is too long for a table is written and read by elias.h.  Knows
-// nothing of payloads or of where codes lie in them.
+// A code that is too long for a table is written and read by elias.h.  This
+// header knows nothing of payloads or of where codes lie in them.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_ELIAS_TABLES_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_ELIAS_TABLES_H_

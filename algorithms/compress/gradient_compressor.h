@@ -5,7 +5,7 @@
 // step carries: floats that may be summed on the way, or a payload; and, if one
 // rank chooses for all, that rank's message.  Values that are not sent stay in
 // the residual m and are tried again.  Same means at all ranks, whatever the
-// timing.  Knows nothing of connections, time or threads.
+// timing.  This header knows nothing of connections, time or threads.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_GRADIENT_COMPRESSOR_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_GRADIENT_COMPRESSOR_H_

@@ -1,6 +1,6 @@
 // The consensus step size of signs of innovations, for codecs that use them.
 //
-// Knows nothing of how signs are coded.
+// This header knows nothing of how signs are coded.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_INNOV_SIGN_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_INNOV_SIGN_H_

@@ -21,7 +21,7 @@ MadeCodec Make(const CompressorText& text, const ParameterLayout& layout,
   std::ranges::move(FieldsOf(blocks), std::back_inserter(options));
   GOSSAMER_RETURN_IF_ERROR(ReadOptions(text, options));
   PiecePolicy policy = InnovationPolicy(WireFormat::kTopK);
-  Use(blocks, policy);
+  ApplyOptions(blocks, policy);
   policy.kept = kept;
   // Half of where rings of eight begin to diverge; on complete graphs 2.5k/4096
   // is too much already.

@@ -3,7 +3,8 @@
 //
 // Both ends know from the round which parts these are.  Every payload begins at
 // a multiple of 16 bytes, what lies between is zero, and so kernels of any
-// device read it in place.  Knows nothing of edges or of what a part is.
+// device read it in place.  This header knows nothing of edges or of what a
+// part is.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_JOINT_PAYLOAD_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_JOINT_PAYLOAD_H_

@@ -5,7 +5,7 @@
 // of its layer.  In these units the leader's values are all positive and near
 // 1, and others' lean the same way: so much do values have in common.  A
 // message is the choice (chunk_choice.h), one bit a sign, a float a layer, and
-// a code if there is one.  Knows nothing of residuals or coders.
+// a code if there is one.  This header knows nothing of residuals or coders.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_LEADER_CHOICE_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_LEADER_CHOICE_H_

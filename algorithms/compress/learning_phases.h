@@ -4,8 +4,8 @@
 // Follows from the step and from what all ranks have after an exchange, so it
 // is the same at all.  The outcome of a step takes effect in the step after the
 // next, whose messages no rank can have begun.  Source: Abrahamyan et al.,
-// Learned Gradient Compression, IEEE TNNLS 2021; the way back is ours.  Knows
-// nothing of gradients or coders.
+// Learned Gradient Compression, IEEE TNNLS 2021; the way back is ours.  This
+// header knows nothing of gradients or coders.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_LEARNING_PHASES_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_LEARNING_PHASES_H_

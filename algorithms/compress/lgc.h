@@ -9,7 +9,8 @@
 // has.  While the coder learns its gradient is averaged beside the values, and
 // all ranks take the same step with the same bits.  Source: Abrahamyan et al.,
 // Learned Gradient Compression for Distributed Deep Learning, IEEE TNNLS 2021;
-// page lgc.md says what is ours.  Knows nothing of networks or messages.
+// page lgc.md says what is ours.  This header knows
+// nothing of networks or messages.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_LGC_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_LGC_H_

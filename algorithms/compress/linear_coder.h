@@ -1,8 +1,8 @@
 // A linear autoencoder of blocks, its gradient by hand: LGC where there is no
 // libtorch, in simulations and tests.
 //
-// Knows nothing of where values come from.  For training take that of
-// gan_models, whose encoder is not linear.
+// This header knows nothing of where values come from.  For training take that
+// of gan_models, whose encoder is not linear.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_LINEAR_CODER_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_LINEAR_CODER_H_

@@ -4,8 +4,8 @@
 // A payload is a choice among the leader's values (chunk_choice.h), three
 // floats, the values chosen, and the small segments.  Summed payloads are the
 // same floats, values at their indices.  Source: the innovation of LGC's
-// parameter-server form (Abrahamyan et al., IEEE TNNLS 2021).  Knows nothing of
-// codes.
+// parameter-server form (Abrahamyan et al., IEEE TNNLS 2021).  This header
+// knows nothing of codes.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_NOVEL_VALUES_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_NOVEL_VALUES_H_

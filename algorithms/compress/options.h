@@ -3,7 +3,7 @@
 //
 // A compressor describes its options as a list of fields, each with the values
 // that it may have; the list reads a text and checks options that were set
-// otherwise.  Knows nothing of what an option means.
+// otherwise.  This header knows nothing of what an option means.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_OPTIONS_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_OPTIONS_H_

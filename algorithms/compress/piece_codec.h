@@ -2,8 +2,8 @@
 // segments, which are quantized, and runs of small ones, which are not.
 //
 // A policy says which format when, with a replica or without, at which γ; the
-// codec calls one kernel per piece.  Knows nothing of names and of options as
-// text: a compressor of this folder fills the policy.
+// codec calls one kernel per piece.  This header knows nothing of names and of
+// options as text: a compressor of this folder fills the policy.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_PIECE_CODEC_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_PIECE_CODEC_H_

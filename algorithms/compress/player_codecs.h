@@ -3,7 +3,8 @@
 //
 // Every player's extent of the vector is coded as if there were no other, so
 // each has a replica, a first payload and a resync of its own; a payload is the
-// joint one of the players that are due.  Knows nothing of games or of edges.
+// joint one of the players that are due.  This header knows nothing of games or
+// of edges.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_PLAYER_CODECS_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_PLAYER_CODECS_H_

@@ -6,7 +6,7 @@
 // difference, normalized, is the next direction, on the other side.  Linear and
 // opposite at the two ends, with no γ and no replica; low-rank differences go
 // fast.  Directions follow from payloads alone, so the host keeps them, and a
-// device has the matrices.  Knows nothing of edges.
+// device has the matrices.  This header knows nothing of edges.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_POWER_GOSSIP_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_POWER_GOSSIP_H_

@@ -2,8 +2,8 @@
 // of a bucket's norm, without bias.
 //
 // Nothing is remembered: rounding is right on average, and errors of ranks
-// average out, since each draws for itself.  Knows nothing of operations over
-// ranks.
+// average out, since each draws for itself.  This header knows nothing of
+// operations over ranks.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_QSGD_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_QSGD_H_

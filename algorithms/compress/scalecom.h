@@ -1,7 +1,7 @@
 // The options of ScaleCom: one value of every chunk, chosen by one rank for
 // all.
 //
-// Knows nothing of how the leader's message travels.
+// This header knows nothing of how the leader's message travels.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_SCALECOM_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_SCALECOM_H_

@@ -1,7 +1,7 @@
 // The step of codes without scales, which shrinks from round to round by
 // itself.
 //
-// Knows nothing of what is coded with it.
+// This header knows nothing of what is coded with it.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_SHRINKING_STEP_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_SHRINKING_STEP_H_

@@ -1,8 +1,8 @@
 // The common part of methods that send one value of every chunk of a gradient:
 // the choice, and the residual of what was left out.
 //
-// Source: Chen et al., ScaleCom, NeurIPS 2020, algorithm 1.  Knows nothing of
-// who chooses, of messages or of time.
+// Source: Chen et al., ScaleCom, NeurIPS 2020, algorithm 1.  This header knows
+// nothing of who chooses, of messages or of time.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_SPARSE_GRADIENTS_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_SPARSE_GRADIENTS_H_

@@ -7,7 +7,7 @@
 //     the upper two bits how often the layer's scale is halved
 //   of every value that is sent, bin by bin, its index in the bin, rising, and
 //     its sign in the highest bit: one byte in bins of at most 128, else two
-// Knows nothing of residues or of what is worth sending.
+// This header knows nothing of residues or of what is worth sending.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_TERNARY_BINS_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_TERNARY_BINS_H_

@@ -3,8 +3,8 @@
 //
 // The learned parameters lie in one flat vector that the coder's user changes;
 // the coder only says in which direction.  Decoding is linear, so the mean of
-// codes is decoded to the mean of what each is decoded to.  Knows nothing of
-// what values mean, of ranks or of steps.
+// codes is decoded to the mean of what each is decoded to.  This header knows
+// nothing of what values mean, of ranks or of steps.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_VALUE_CODER_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_VALUE_CODER_H_

@@ -1,7 +1,7 @@
 // The places at which the values of each part of a vector lie in a payload.
 //
 // The one place that knows the byte layout of README.md above the level of one
-// coded array.  Knows nothing of replicas or of codec policies.
+// coded array.  This header knows nothing of replicas or of codec policies.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_WIRE_LAYOUT_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_WIRE_LAYOUT_H_

@@ -247,10 +247,10 @@ void EdgeCodecState::CompletePart(int i, const Exchanged& exchanged,
   }
   // Called for skips too: D changes by a single payload as well, and its bound
   // grows with it.
-  const bool may_be_far = MayBeFar(i, exchanged);
+  const bool may_exceed_limit = MayExceedLimit(i, exchanged);
   if (codec.memory() == EdgeMemory::kShared || limits_.clip_radius > 0 ||
-      may_be_far || (summed_.size > 0 && memory.empty())) {
-    return CompleteApart(i, exchanged, memory, may_be_far);
+      may_exceed_limit || (summed_.size > 0 && memory.empty())) {
+    return CompleteApart(i, exchanged, memory, may_exceed_limit);
   }
   const DeviceSpan<float> x = x_.subspan(part.extent.offset, part.extent.size);
   codec.Complete(mine, theirs, c, memory, x);
@@ -269,7 +269,8 @@ void EdgeCodecState::CompletePart(int i, const Exchanged& exchanged,
 // and shortened before it reaches x, and observers are given exactly what was
 // added, bit for bit.
 void EdgeCodecState::CompleteApart(int i, const Exchanged& exchanged,
-                                   DeviceSpan<float> memory, bool may_be_far) {
+                                   DeviceSpan<float> memory,
+                                   bool may_exceed_limit) {
   const CodecPart part = codec_->part(i);
   const auto [id, mine, theirs, c, magnitude_bound] = exchanged;
   const auto [offset, size] = part.extent;
@@ -277,7 +278,7 @@ void EdgeCodecState::CompleteApart(int i, const Exchanged& exchanged,
   part.codec->Complete(mine, theirs, c, memory, increment);
   // A single payload may change D and never x (PROTOCOL.md 4.4).
   if (!exchanged.met()) return;
-  if (may_be_far && Far(i, c, memory, increment)) {
+  if (may_exceed_limit && ExceedsLimit(i, c, memory, increment)) {
     ++clipping_.left_out;
     return;
   }
@@ -305,7 +306,7 @@ float EdgeCodecState::MagnitudeBoundOf(const EdgeMessage* message,
 
 // A bound on D is kept from the payloads' own bounds, so that D is read only
 // where the bound does not settle it.
-bool EdgeCodecState::MayBeFar(int i, const Exchanged& exchanged) {
+bool EdgeCodecState::MayExceedLimit(int i, const Exchanged& exchanged) {
   if (!bounds_differences()) return false;
   // Sums of so many floats as there are exchanges between two resyncs.
   constexpr float kRounding = 1 + 1e-6f;
@@ -321,8 +322,9 @@ bool EdgeCodecState::MayBeFar(int i, const Exchanged& exchanged) {
 // The test reads D itself of codecs with replicas, and c·D of the others.
 // Either is the same at both ends up to its sign, so both ends leave the
 // correction out or neither does.
-bool EdgeCodecState::Far(int i, float c, DeviceSpan<const float> memory,
-                         DeviceSpan<const float> increment) {
+bool EdgeCodecState::ExceedsLimit(int i, float c,
+                                  DeviceSpan<const float> memory,
+                                  DeviceSpan<const float> increment) {
   if (!codec_->part(i).codec->needs_replica()) {
     return !Within(c * limits_.largest, increment);
   }

@@ -2,8 +2,8 @@
 // parameters: the replica x̂ and the difference D (PROTOCOL.md 2, 4.4).
 //
 // Vectors lie on the device of the codec's queue; payloads come and go in the
-// host's memory.  Knows nothing of frames or connections.  x belongs to the
-// caller and is touched inside OnEmit and OnComplete only.
+// host's memory.  This header knows nothing of frames or connections.  x
+// belongs to the caller and is touched inside OnEmit and OnComplete only.
 
 #ifndef GOSSAMER_ALGORITHMS_EDGE_EDGE_CODEC_STATE_H_
 #define GOSSAMER_ALGORITHMS_EDGE_EDGE_CODEC_STATE_H_
@@ -127,7 +127,7 @@ class EdgeCodecState {
   // `x`, on the device of the codec's queue, outlives this object and does not
   // move; `cache` may be shared by the edges of one peer.
   // `edge_hash` is the same at both ends: it spreads resyncs (PROTOCOL.md 4.9).
-  // `upper` differs.
+  // `upper` differs; planted bugs use it alone.
   EdgeCodecState(std::shared_ptr<const Codec> codec, DeviceSpan<float> x,
                  std::shared_ptr<SnapshotCache> cache, uint64_t edge_hash,
                  bool upper = false);
@@ -220,16 +220,16 @@ class EdgeCodecState {
   void CompletePart(int i, const Exchanged& exchanged,
                     DeviceSpan<float> memory);
   void CompleteApart(int i, const Exchanged& exchanged,
-                     DeviceSpan<float> memory, bool may_be_far);
+                     DeviceSpan<float> memory, bool may_exceed_limit);
   // A correction is left out if D is too long; one that is clipped is not.
   bool bounds_differences() const {
     return std::isfinite(limits_.largest) && limits_.clip_radius <= 0;
   }
   // False: D is within the limit for sure.  True: D has to be read.
-  bool MayBeFar(int i, const Exchanged& exchanged);
+  bool MayExceedLimit(int i, const Exchanged& exchanged);
   float MagnitudeBoundOf(const EdgeMessage* message, ExchangeId id) const;
-  bool Far(int i, float c, DeviceSpan<const float> memory,
-           DeviceSpan<const float> increment);
+  bool ExceedsLimit(int i, float c, DeviceSpan<const float> memory,
+                    DeviceSpan<const float> increment);
   bool Within(float limit, DeviceSpan<const float> values) const;
   void Clip(float c, DeviceSpan<float> increment);
   void NoteLengths();

@@ -3,8 +3,8 @@
 //
 // Every call enqueues its work and returns; a result lands in memory that the
 // caller names, and an event on the stream says when.  Bits are those of the
-// host's tables.  Knows nothing of CUDA's headers, so that programs are built
-// without them; the table comes from libgossamer_cuda.so.
+// host's tables.  This header knows nothing of CUDA's headers, so that programs
+// are built without them; the table comes from libgossamer_cuda.so.
 
 #ifndef GOSSAMER_ALGORITHMS_KERNELS_DEVICE_KERNELS_H_
 #define GOSSAMER_ALGORITHMS_KERNELS_DEVICE_KERNELS_H_
@@ -32,8 +32,9 @@ constexpr size_t SketchSumsOf(size_t n) {
   return kSketchBuckets * std::max<size_t>(1, (n + kPart - 1) / kPart);
 }
 
-// Each function is the one of its name in Kernels, with its requirements; spans
-// and pointers are of the stream's device unless said otherwise.
+// A function with a name in Kernels does the same, with the same requirements;
+// the others are for devices only.  Spans and pointers are of the stream's
+// device unless said otherwise.
 // `indices_at_least` is missing: its output has no size that is known before it
 // ends, and its one caller, AdaComp, is refused on a device
 // (compress/registry.h, CheckOnDevice).

@@ -3,9 +3,10 @@
 // One table of functions per instruction set.  All tables give the same bits:
 // no fused multiply-add, the same order of operations, round half to even
 // everywhere, a fixed order of summation.  So a run does not depend on the
-// machine's vector unit, and tests compare the tables with each other.  Knows
-// nothing of optimizers' schedules, payload layouts, peers or threads; a table
-// of device kernels would have the same shape.
+// machine's vector unit, and tests compare the tables with each other.  This
+// header knows nothing of optimizers' schedules, payload layouts, peers or
+// threads.  DeviceKernels (device_kernels.h) has the device form of most of
+// them.
 
 #ifndef GOSSAMER_ALGORITHMS_KERNELS_KERNELS_H_
 #define GOSSAMER_ALGORITHMS_KERNELS_KERNELS_H_

@@ -64,6 +64,7 @@ enum class Rounding { kNearest, kStochastic };
 template <int kBits, bool kReplica, Rounding kRounding>
 HWY_INLINE void PackBlock(const float* x, float* replica, float scale,
                           const Draws& draws, size_t first, std::byte* codes) {
+  static_assert(kBits == 4 || kBits == 8, "fields that fill a word");
   constexpr float kLevels = kBits == 8 ? 127 : 7;
   constexpr size_t kPerWord = 32 / kBits;
   constexpr size_t kStride = kBlockSize / kPerWord;

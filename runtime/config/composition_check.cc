@@ -269,7 +269,7 @@ class Composition {
     if (owners.empty()) return;
     Refuse("mixing.codec", "is \"", mixing_.codec(), "\", but ", codec.name,
            " is for algorithm ", absl::StrJoin(owners, " or "),
-           " alone: ", codec.why_owned);
+           " alone: ", codec.owned_because);
   }
 
   // A liar's corrections must be shortened at its neighbours, and outvoted.

@@ -82,8 +82,7 @@ absl::Status Decisions::Read(std::string_view line) {
   }
   if (word == "skip") skips_[{PeerId{n[0]}, n[1]}] = true;
   if (word == "format") {
-    // The format 8 was that of QSGD on edges.
-    if (n[2] < 1 || n[2] > kLastWireFormat || n[2] == 8) {
+    if (!IsValueFormat(n[2])) {
       return absl::DataLossError("a format that is none");
     }
     formats_[{PeerId{n[0]}, n[1]}] = static_cast<WireFormat>(n[2]);

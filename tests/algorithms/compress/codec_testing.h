@@ -26,8 +26,11 @@ inline constexpr WireFormat kFormats[] = {
 inline bool HasScales(WireFormat format) {
   return format >= WireFormat::kInt8 && format < WireFormat::kUnit;
 }
-// All but one that is gone.
-static_assert(std::size(kFormats) == kLastWireFormat - 1);
+static_assert([] {
+  size_t formats = 0;
+  for (uint64_t n = 0; n <= kLastWireFormat; ++n) formats += IsValueFormat(n);
+  return formats == std::size(kFormats);
+}());
 
 // Segments small and large, of one and two dimensions, with incomplete last
 // blocks.
