@@ -2,7 +2,7 @@
 // step computes.
 //
 // A batch is a function of its key alone, whenever and wherever it is drawn.
-// Knows nothing of networks or losses.
+// This header knows nothing of networks or losses.
 
 #ifndef GOSSAMER_GAN_MODELS_BATCH_FEED_H_
 #define GOSSAMER_GAN_MODELS_BATCH_FEED_H_

@@ -1,7 +1,7 @@
 // The border to libtorch: how many threads it may use, and its exceptions as
 // statuses.
 //
-// Knows nothing of tensors.
+// This header knows nothing of tensors.
 
 #ifndef GOSSAMER_GAN_MODELS_COMPUTE_H_
 #define GOSSAMER_GAN_MODELS_COMPUTE_H_

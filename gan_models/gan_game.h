@@ -1,7 +1,7 @@
 // A GAN as a game: two networks, a loss and a peer's data behind one flat
 // parameter vector.
 //
-// Knows nothing of optimizers, peers or files.
+// This header knows nothing of optimizers, peers or files.
 
 #ifndef GOSSAMER_GAN_MODELS_GAN_GAME_H_
 #define GOSSAMER_GAN_MODELS_GAN_GAME_H_

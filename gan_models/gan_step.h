@@ -1,8 +1,8 @@
 // One step of both players at one point: the losses of a batch, and their
 // gradients in the vectors to which the networks are bound.
 //
-// Knows nothing of where a batch comes from, of optimizers or of peers.
-// Includes no torch.
+// This header knows nothing of where a batch comes from, of optimizers or of
+// peers.  Includes no torch.
 
 #ifndef GOSSAMER_GAN_MODELS_GAN_STEP_H_
 #define GOSSAMER_GAN_MODELS_GAN_STEP_H_

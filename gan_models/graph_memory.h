@@ -1,7 +1,8 @@
 // The memory that torch takes on a CUDA device while a graph is captured: a
 // pool of its own, which goes back when the graph does.
 //
-// As torch's own CUDAGraph has it.  Knows nothing of what is captured.
+// As torch's own CUDAGraph has it.  This header knows nothing of what is
+// captured.
 
 #ifndef GOSSAMER_GAN_MODELS_GRAPH_MEMORY_H_
 #define GOSSAMER_GAN_MODELS_GRAPH_MEMORY_H_

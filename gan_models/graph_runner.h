@@ -2,8 +2,8 @@
 // up and then captured once and replayed.
 //
 // A replay costs the host one call where a step of networks costs it a
-// thousand.  Knows nothing of what the work is, and of devices only their
-// queue.
+// thousand.  This header knows nothing of what the work is, and of devices only
+// their queue.
 
 #ifndef GOSSAMER_GAN_MODELS_GRAPH_RUNNER_H_
 #define GOSSAMER_GAN_MODELS_GRAPH_RUNNER_H_

@@ -1,8 +1,8 @@
 // The autoencoder of LGC: a few convolutions of one dimension over gradient
 // values, and one transposed one back.
 //
-// The door for programs; includes no torch.  Knows nothing of where the values
-// come from.
+// This header includes no torch, and knows nothing of where the values come
+// from.
 
 #ifndef GOSSAMER_GAN_MODELS_LEARNED_CODER_H_
 #define GOSSAMER_GAN_MODELS_LEARNED_CODER_H_

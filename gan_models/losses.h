@@ -1,6 +1,6 @@
 // The loss of each player, as functions of the discriminator's scores.
 //
-// Knows nothing of networks.  at::Tensor is only named here.
+// This header knows nothing of networks.  at::Tensor is only named here.
 
 #ifndef GOSSAMER_GAN_MODELS_LOSSES_H_
 #define GOSSAMER_GAN_MODELS_LOSSES_H_

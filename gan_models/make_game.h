@@ -1,5 +1,5 @@
-// The door to the folder with torch in it: plain specifications in, a Game
-// out.  Includes no torch, so that mains may include it beside protobuf.
+// The factory of games of networks: plain specifications in, a Game out.  It
+// includes no torch, so that mains may include it beside protobuf.
 
 #ifndef GOSSAMER_GAN_MODELS_MAKE_GAME_H_
 #define GOSSAMER_GAN_MODELS_MAKE_GAME_H_

@@ -1,8 +1,8 @@
 // A partition of a graph's edges into matchings, the same at every peer.
 //
 // Pairs of one matching share no end, so they can exchange at the same time,
-// and matchings taken in order give all peers one order of pairs.  Knows
-// nothing of rounds, weights or what the pairs exchange.
+// and matchings taken in order give all peers one order of pairs.  This header
+// knows nothing of rounds, weights or what the pairs exchange.
 
 #ifndef GOSSAMER_TOPOLOGY_EDGE_COLOURING_H_
 #define GOSSAMER_TOPOLOGY_EDGE_COLOURING_H_

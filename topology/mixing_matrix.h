@@ -1,8 +1,8 @@
 // The doubly stochastic matrix W of a graph or round, and how well it mixes.
 //
 // Dense up to kMaxDense peers, for checks, reports and pictures, and by an
-// iteration beyond; peers use rows (mixing_schedule.h).  Knows nothing of peers
-// or messages.
+// iteration beyond; peers use rows (mixing_schedule.h).  This header knows
+// nothing of peers or messages.
 
 #ifndef GOSSAMER_TOPOLOGY_MIXING_MATRIX_H_
 #define GOSSAMER_TOPOLOGY_MIXING_MATRIX_H_

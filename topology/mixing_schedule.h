@@ -1,8 +1,8 @@
 // The mixing matrix of every round, as a pure function of (seed, round).
 //
 // Every peer computes its own row without talking; both ends of an edge agree
-// on it.  Ranks only; ids just to find the site of a peer.  Knows nothing of
-// addresses or time.
+// on it.  Ranks only; ids just to find the site of a peer.  This header knows
+// nothing of addresses or time.
 
 #ifndef GOSSAMER_TOPOLOGY_MIXING_SCHEDULE_H_
 #define GOSSAMER_TOPOLOGY_MIXING_SCHEDULE_H_

@@ -1,7 +1,7 @@
 // The sites at which peers are near one another: a name per site, and the peers
 // at it.
 //
-// Knows nothing of distances between sites.
+// This header knows nothing of distances between sites.
 
 #ifndef GOSSAMER_TOPOLOGY_SITES_H_
 #define GOSSAMER_TOPOLOGY_SITES_H_

@@ -1,8 +1,8 @@
 // Pairs drawn every round, near peers often and far ones rarely.
 //
 // A schedule like random-matching, with the share of pairs between sites cut to
-// what a variance budget allows.  Knows sites by their number; nothing of what
-// they cost.
+// what a variance budget allows.  This header knows sites by their number;
+// nothing of what they cost.
 //
 // Jiang and Rumi, arXiv 2101.07706, prefer near neighbours so in graph networks
 // and weigh what is drawn by 1/q, which leaves no bias.  From base

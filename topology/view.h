@@ -1,7 +1,7 @@
 // The members and how they mix, from one round on.
 //
 // A plain value, handed out by the topology service, adopted by every peer at
-// the same round.  Knows nothing of how it travels.
+// the same round.  This header knows nothing of how it travels.
 
 #ifndef GOSSAMER_TOPOLOGY_VIEW_H_
 #define GOSSAMER_TOPOLOGY_VIEW_H_
@@ -38,7 +38,7 @@ struct Departure {
   friend bool operator==(const Departure&, const Departure&) = default;
 };
 
-// The most compute steps that an exchange may hide behind.
+// The most rounds that an exchange may hide behind.
 inline constexpr int kMaxOverlap = 8;
 // In a configuration: the service chooses.
 inline constexpr int kAutoOverlap = -1;

@@ -1,7 +1,7 @@
 // Buffers of megabytes, used again.
 //
 // A fresh one costs a page fault and a cleared page every 4 KiB, about as much
-// as copying into it.  Knows nothing of what is in them.
+// as copying into it.  This header knows nothing of what is in them.
 
 #ifndef GOSSAMER_ALGORITHMS_BASE_BUFFER_POOL_H_
 #define GOSSAMER_ALGORITHMS_BASE_BUFFER_POOL_H_

@@ -1,7 +1,7 @@
 // CRC-32C (Castagnoli; RFC 3720 appendix B.4), the checksum of everything that
 // crosses a wire: finds accidents, not attacks.
 //
-// Knows nothing of frames or chunks.
+// This header knows nothing of frames or chunks.
 
 #ifndef GOSSAMER_ALGORITHMS_BASE_CRC32C_H_
 #define GOSSAMER_ALGORITHMS_BASE_CRC32C_H_

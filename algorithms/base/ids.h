@@ -1,7 +1,7 @@
 // Names that every layer agrees on: who, and which exchange.
 //
-// Knows nothing of addresses, ranks or views: a PeerId is for ever, a rank is
-// a position in one view.
+// This header knows nothing of addresses, ranks or views: a PeerId is for ever,
+// a rank is a position in one view.
 
 #ifndef GOSSAMER_ALGORITHMS_BASE_IDS_H_
 #define GOSSAMER_ALGORITHMS_BASE_IDS_H_

@@ -1,6 +1,6 @@
 // Numbers as little-endian bytes, as all formats of this project have them.
 //
-// Knows no format.  Callers check lengths.
+// This header knows no format.  Callers check lengths.
 
 #ifndef GOSSAMER_ALGORITHMS_BASE_LITTLE_ENDIAN_H_
 #define GOSSAMER_ALGORITHMS_BASE_LITTLE_ENDIAN_H_

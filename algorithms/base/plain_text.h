@@ -1,7 +1,7 @@
 // Text from another machine, as part of one line of a log: short, and without
 // what would end the line or steer a terminal.
 //
-// Knows nothing of what it says.
+// This header knows nothing of what the text says.
 
 #ifndef GOSSAMER_ALGORITHMS_BASE_PLAIN_TEXT_H_
 #define GOSSAMER_ALGORITHMS_BASE_PLAIN_TEXT_H_

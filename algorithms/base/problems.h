@@ -2,7 +2,7 @@
 //
 // The part that a setting belongs to finds its problems, under the setting's
 // name; a configuration, from which the settings were made, says where each was
-// written.  Knows nothing of files.
+// written.  This header knows nothing of files.
 
 #ifndef GOSSAMER_ALGORITHMS_BASE_PROBLEMS_H_
 #define GOSSAMER_ALGORITHMS_BASE_PROBLEMS_H_

@@ -1,8 +1,8 @@
 // Bugs on purpose, to see that the simulation finds them.
 //
 // In a build with GOSSAMER_SEEDED_BUGS one of them can be planted at run time;
-// in all others SeededBug() is false at compile time and costs nothing.  Knows
-// nothing of what the bugs do.
+// in all others SeededBug() is false at compile time and costs nothing.  This
+// header knows nothing of what the bugs do.
 
 #ifndef GOSSAMER_ALGORITHMS_BASE_SEEDED_BUG_H_
 #define GOSSAMER_ALGORITHMS_BASE_SEEDED_BUG_H_

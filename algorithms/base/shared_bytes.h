@@ -1,7 +1,7 @@
 // Immutable, reference-counted bytes: encoded once, sent and kept by
 // reference, decoded in place.
 //
-// Knows nothing of what the bytes mean or where they came from.
+// This header knows nothing of what the bytes mean or where they came from.
 
 #ifndef GOSSAMER_ALGORITHMS_BASE_SHARED_BYTES_H_
 #define GOSSAMER_ALGORITHMS_BASE_SHARED_BYTES_H_

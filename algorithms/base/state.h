@@ -1,7 +1,7 @@
 // A checkpoint's view of the state that it saves.
 //
-// One function per thing describes its state; the same call saves and loads,
-// so the two cannot drift apart.  Knows nothing of files.
+// One function per thing describes its state; the same call saves and loads, so
+// the two cannot drift apart.  This header knows nothing of files.
 
 #ifndef GOSSAMER_ALGORITHMS_BASE_STATE_H_
 #define GOSSAMER_ALGORITHMS_BASE_STATE_H_

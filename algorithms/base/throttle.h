@@ -2,7 +2,7 @@
 // repeats it fills no disk: the first, the tenth, the hundredth time and so on,
 // or once in a while.
 //
-// Pure; it knows nothing of the events.
+// This header is pure and knows nothing of the events.
 
 #ifndef GOSSAMER_ALGORITHMS_BASE_THROTTLE_H_
 #define GOSSAMER_ALGORITHMS_BASE_THROTTLE_H_

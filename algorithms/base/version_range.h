@@ -1,6 +1,6 @@
 // The versions of a protocol that one end speaks, and what two ends agree on.
 //
-// Knows nothing of which protocol.
+// This header knows nothing of which protocol.
 
 #ifndef GOSSAMER_ALGORITHMS_BASE_VERSION_RANGE_H_
 #define GOSSAMER_ALGORITHMS_BASE_VERSION_RANGE_H_

@@ -3,9 +3,9 @@
 //
 // One object serves one operation.  Which order messages arrive in, or how
 // often, cannot change a bit of the result, and all ranks end with the same
-// bits.  Knows nothing of gradients, transports, rounds, headers or time: the
-// caller carries messages between ranks, resends what a broken connection may
-// have lost, and gives up when a rank stays silent.
+// bits.  This header knows nothing of gradients, transports, rounds, headers or
+// time: the caller carries messages between ranks, resends what a broken
+// connection may have lost, and gives up when a rank stays silent.
 
 #ifndef GOSSAMER_ALGORITHMS_COLLECTIVE_ALL_REDUCE_H_
 #define GOSSAMER_ALGORITHMS_COLLECTIVE_ALL_REDUCE_H_

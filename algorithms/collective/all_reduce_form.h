@@ -2,7 +2,8 @@
 //
 // Floats, of which sums may travel on; or payloads, each all that one rank
 // contributes.  Before either, one rank may have a message that the others need
-// to know what to contribute.  Knows nothing of who sends what when.
+// to know what to contribute.  This header knows nothing of who sends what
+// when.
 
 #ifndef GOSSAMER_ALGORITHMS_COLLECTIVE_ALL_REDUCE_FORM_H_
 #define GOSSAMER_ALGORITHMS_COLLECTIVE_ALL_REDUCE_FORM_H_

@@ -4,7 +4,7 @@
 //   0 magic "GSMC"  4 version (4 bytes)  8 operation  16 step (4 bytes)
 //   20 length of the body (8 bytes)  28 CRC-32C of bytes 0 to 27
 //
-// Knows nothing of what a step does or of who sent it.
+// This header knows nothing of what a step does or of who sent it.
 
 #ifndef GOSSAMER_ALGORITHMS_COLLECTIVE_COLLECTIVE_MESSAGE_H_
 #define GOSSAMER_ALGORITHMS_COLLECTIVE_COLLECTIVE_MESSAGE_H_

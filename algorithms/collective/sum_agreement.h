@@ -4,7 +4,8 @@
 // NCCL sums one vector of every rank whole, but may bring the sum to some ranks
 // and fail at others.  Then a rank that has it gives it to those that lack it,
 // and only if no rank has it do all ranks sum in another way: no two ranks ever
-// go on with different sums.  Pure; knows nothing of vectors, time or messages.
+// go on with different sums.  This header is pure and knows nothing of vectors,
+// time or messages.
 
 #ifndef GOSSAMER_ALGORITHMS_COLLECTIVE_SUM_AGREEMENT_H_
 #define GOSSAMER_ALGORITHMS_COLLECTIVE_SUM_AGREEMENT_H_

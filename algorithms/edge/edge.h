@@ -86,8 +86,8 @@ class Edge {
   struct OutFrame {
     std::vector<std::byte> head;
     SharedBytes body;
-    // Of a payload its exchange, of a skip the first one that is undecided; 0
-    // of a hello.
+    // Payload: its exchange.  Skip: the first exchange that is undecided.
+    // Hello: 0.
     ExchangeId exchange = 0;
     DeviceFence ready = {};  // EdgeMessage::ready
   };
@@ -180,9 +180,8 @@ class Edge {
   void ConnectionDown(uint64_t connection);
   // kDataLoss or kFailedPrecondition if the other end breaks the protocol or
   // does not fit (run, layout, codec): close the connection, state is as before
-  // (PROTOCOL.md 4.3).  kAborted: it is for this end, which may switch its
-  // codec and has not heard of the other, to begin again with the codec of the
-  // other kind.
+  // (PROTOCOL.md 4.3).  kAborted: the ends have codecs of different
+  // kinds, and this one, which has not begun, must begin again with the other.
   absl::Status OnFrame(uint64_t connection, std::span<const std::byte> head,
                        SharedBytes body);
 

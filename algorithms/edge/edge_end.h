@@ -1,10 +1,10 @@
 // One end of an edge: the protocol that makes a correction land exactly once,
 // with exactly opposite signs, at both ends (PROTOCOL.md, cited by section).
 //
-// Pure: events in, frames out.  Knows nothing of vectors, codecs, sockets or
-// clocks.  A CodecState (below) makes payloads and applies them; ids and epochs
-// are any unsigned type, so that the exhaustive search in tests/algorithms runs
-// on this very source with small ones.
+// Pure: events in, frames out.  This header knows nothing of vectors, codecs,
+// sockets or clocks.  A CodecState (below) makes payloads and applies them; ids
+// and epochs are any unsigned type, so that the exhaustive search in
+// tests/algorithms runs on this very source with small ones.
 
 #ifndef GOSSAMER_ALGORITHMS_EDGE_EDGE_END_H_
 #define GOSSAMER_ALGORITHMS_EDGE_EDGE_END_H_

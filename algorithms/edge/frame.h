@@ -12,7 +12,7 @@
 // of the other end, 0 for none.  The payload of a payload frame travels beside
 // the header, so a resend changes the header only.
 //
-// Knows nothing of what an edge does with a frame.
+// This header knows nothing of what an edge does with a frame.
 
 #ifndef GOSSAMER_ALGORITHMS_EDGE_FRAME_H_
 #define GOSSAMER_ALGORITHMS_EDGE_FRAME_H_

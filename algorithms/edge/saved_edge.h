@@ -1,7 +1,7 @@
 // A saved edge as bytes, for checkpoints; its vectors stay as they are.
 //
-// Little-endian; the file that holds it has the checksum.  Knows nothing of
-// files.
+// Little-endian; the file that holds it has the checksum.  This header knows
+// nothing of files.
 
 #ifndef GOSSAMER_ALGORITHMS_EDGE_SAVED_EDGE_H_
 #define GOSSAMER_ALGORITHMS_EDGE_SAVED_EDGE_H_

@@ -1,7 +1,7 @@
 // min_u max_v (u − a)ᵀA(v − b), A orthogonal: the game on which simultaneous
 // gradient descent spirals out and optimism converges.
 //
-// Knows nothing of peers: it is the same at every rank.
+// The game knows nothing of peers: it is the same at every rank.
 
 #ifndef GOSSAMER_ALGORITHMS_GAME_BILINEAR_GAME_H_
 #define GOSSAMER_ALGORITHMS_GAME_BILINEAR_GAME_H_

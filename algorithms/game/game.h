@@ -1,8 +1,9 @@
-// A two-player game as gossip training sees it: one flat parameter vector, a
-// gradient oracle, and, if its generator makes pictures, a way to look at them.
+// A game as gossip training sees it: one flat parameter vector of one or more
+// players (of a GAN two: Players), a gradient oracle, and, if its generator
+// makes pictures, a way to look at them.
 //
-// This header is the whole border to libtorch: no torch type crosses it.
-// Knows nothing of optimizers, peers or rounds.
+// This header is the whole border to libtorch: no torch type crosses it.  It
+// knows nothing of optimizers, peers or rounds.
 
 #ifndef GOSSAMER_ALGORITHMS_GAME_GAME_H_
 #define GOSSAMER_ALGORITHMS_GAME_GAME_H_

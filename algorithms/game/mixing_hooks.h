@@ -2,7 +2,7 @@
 // changes with them: a dual variable, or tracked gradients.
 //
 // Both ends of an edge add opposite parts to it, so its sum over all peers
-// stays what it was.  Knows nothing of edges, codecs or rounds.
+// stays what it was.  This header knows nothing of edges, codecs or rounds.
 
 #ifndef GOSSAMER_ALGORITHMS_GAME_MIXING_HOOKS_H_
 #define GOSSAMER_ALGORITHMS_GAME_MIXING_HOOKS_H_

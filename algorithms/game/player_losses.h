@@ -2,7 +2,7 @@
 // each has lost in a step, or how far apart its copies are.
 //
 // Names may come from other machines, so their number and length are bounded.
-// Knows nothing of files or messages.
+// This header knows nothing of files or messages.
 
 #ifndef GOSSAMER_ALGORITHMS_GAME_PLAYER_LOSSES_H_
 #define GOSSAMER_ALGORITHMS_GAME_PLAYER_LOSSES_H_

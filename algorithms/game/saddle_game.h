@@ -4,7 +4,7 @@
 // f(u, v) = μ/2 ‖u − a‖² + (u − a)ᵀA(v − b) − μ/2 ‖v − b‖², A orthogonal; the
 // generator descends f in u, the discriminator −f in v, both in R^d.  The
 // gradients are linear, so that rates and noise floors can be computed by hand.
-// Knows nothing of pictures or of how the game is solved.
+// This header knows nothing of pictures or of how the game is solved.
 
 #ifndef GOSSAMER_ALGORITHMS_GAME_SADDLE_GAME_H_
 #define GOSSAMER_ALGORITHMS_GAME_SADDLE_GAME_H_

@@ -2,10 +2,10 @@
 // networks, codecs and plans with neither data nor GPU.
 //
 // f_r(u, v) = Σ_i ½(u_i − a_i)² + (u_i − a_i)(v_i − b_i) − ½(v_i − b_i)², with
-// (a, b) of peer r: the fleet's plus shifts that sum to zero over the peers.
-// A coupling of pairs stands for the networks'; noise is left out because
-// drawing it costs more than the rest.  Knows nothing of time: a step takes a
-// given time only inside a paced game (runtime/config/paced_game.h).
+// (a, b) of peer r: the fleet's plus shifts that sum to zero over the peers.  A
+// coupling of pairs stands for the networks'; noise is left out because drawing
+// it costs more than the rest.  This header knows nothing of time: a step takes
+// a given time only inside a paced game (runtime/config/paced_game.h).
 
 #ifndef GOSSAMER_ALGORITHMS_GAME_SYNTHETIC_GAME_H_
 #define GOSSAMER_ALGORITHMS_GAME_SYNTHETIC_GAME_H_

@@ -1,6 +1,6 @@
 // A game around another one, which does all that its subclass does not.
 //
-// Knows nothing of what subclasses are for.
+// This header knows nothing of what subclasses are for.
 
 #ifndef GOSSAMER_ALGORITHMS_GAME_WRAPPED_GAME_H_
 #define GOSSAMER_ALGORITHMS_GAME_WRAPPED_GAME_H_

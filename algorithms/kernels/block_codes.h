@@ -1,7 +1,7 @@
 // The codes of one block as small integers, and back: for what recodes a coded
 // array without decoding it.
 //
-// Knows nothing of scales or values; README.md has the layout.
+// This header knows nothing of scales or values; README.md has the layout.
 
 #ifndef GOSSAMER_ALGORITHMS_KERNELS_BLOCK_CODES_H_
 #define GOSSAMER_ALGORITHMS_KERNELS_BLOCK_CODES_H_

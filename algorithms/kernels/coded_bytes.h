@@ -1,8 +1,8 @@
 // The places of codes in an array's bytes, and the bytes that an encoder can
 // have written: README.md's layout as functions of one value, word or byte.
 //
-// Shared by the scalar reference and the CUDA kernels.  Knows nothing of how a
-// code is chosen.
+// Shared by the scalar reference and the CUDA kernels.  This header knows
+// nothing of how a code is chosen.
 
 #ifndef GOSSAMER_ALGORITHMS_KERNELS_CODED_BYTES_H_
 #define GOSSAMER_ALGORITHMS_KERNELS_CODED_BYTES_H_

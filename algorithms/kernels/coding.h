@@ -1,7 +1,7 @@
 // The codings of an array of floats in memory and their sizes.
 // README.md has the layout bit by bit.
 //
-// Knows nothing of instruction sets, payloads or replicas.
+// This header knows nothing of instruction sets, payloads or replicas.
 
 #ifndef GOSSAMER_ALGORITHMS_KERNELS_CODING_H_
 #define GOSSAMER_ALGORITHMS_KERNELS_CODING_H_

@@ -3,7 +3,7 @@
 //
 // A table of functions, so that programs are built without CUDA's headers and
 // that tests can put another device in its place.  No call blocks but the one
-// that says so.  Knows nothing of what lies in the memory.
+// that says so.  This header knows nothing of what lies in the memory.
 
 #ifndef GOSSAMER_ALGORITHMS_KERNELS_DEVICE_CALLS_H_
 #define GOSSAMER_ALGORITHMS_KERNELS_DEVICE_CALLS_H_

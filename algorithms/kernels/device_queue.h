@@ -2,8 +2,8 @@
 // which they are asked for.
 //
 // Calls enqueue and return.  The queue of the host does each at once, so that
-// one source serves both and the host pays nothing for devices.  Knows nothing
-// of what is computed, and of CUDA only the tables.
+// one source serves both and the host pays nothing for devices.  This header
+// knows nothing of what is computed, and of CUDA only the tables.
 
 #ifndef GOSSAMER_ALGORITHMS_KERNELS_DEVICE_QUEUE_H_
 #define GOSSAMER_ALGORITHMS_KERNELS_DEVICE_QUEUE_H_

@@ -1,8 +1,8 @@
 // Memory that may be a device's: a span that says where it lies.
 //
 // Host code cannot read one: it has no element access, only its parts, and
-// HostSpan for memory that is the host's.  Knows nothing of how memory is
-// taken, copied or freed (device_queue.h).
+// HostSpan for memory that is the host's.  This header knows nothing of how
+// memory is taken, copied or freed (device_queue.h).
 
 #ifndef GOSSAMER_ALGORITHMS_KERNELS_DEVICE_SPAN_H_
 #define GOSSAMER_ALGORITHMS_KERNELS_DEVICE_SPAN_H_

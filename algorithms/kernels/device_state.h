@@ -1,6 +1,6 @@
 // State in a device's memory, for checkpoints.
 //
-// Knows nothing of whose state it is.
+// This header knows nothing of whose state it is.
 
 #ifndef GOSSAMER_ALGORITHMS_KERNELS_DEVICE_STATE_H_
 #define GOSSAMER_ALGORITHMS_KERNELS_DEVICE_STATE_H_

@@ -1,6 +1,7 @@
 // Values of a device for host code that reads them: pictures, scores, files.
 //
-// On the host they are the values themselves.  Knows nothing of who reads.
+// On the host they are the values themselves.  This header knows nothing of who
+// reads.
 
 #ifndef GOSSAMER_ALGORITHMS_KERNELS_HOST_COPY_H_
 #define GOSSAMER_ALGORITHMS_KERNELS_HOST_COPY_H_

@@ -2,7 +2,7 @@
 // its own memory, with streams that do their work at once.
 //
 // A stream of the host is a table of kernels, so that functions of one table
-// serve every instruction set.  Knows nothing of other devices.
+// serve every instruction set.  This header knows nothing of other devices.
 
 #ifndef GOSSAMER_ALGORITHMS_KERNELS_HOST_STREAM_H_
 #define GOSSAMER_ALGORITHMS_KERNELS_HOST_STREAM_H_

@@ -1,7 +1,7 @@
 // The common part of the encoders of every coding, for one Highway target: what
 // is to be coded, how it is rounded, random draws, sums.
 //
-// Knows nothing of the layout of codes.
+// This header knows nothing of the layout of codes.
 
 #if defined(GOSSAMER_ALGORITHMS_KERNELS_INNOVATION_INL_H_) == \
     defined(HWY_TARGET_TOGGLE)

@@ -1,9 +1,9 @@
 // The scalar table: what every kernel means, and the tails of the vectorized
 // ones, which do whole vectors and blocks and leave the rest to it.
 //
-// Knows nothing of instruction sets.  reference_kernels.cc has the elementwise
-// part, reference_codings.cc what encodes, reference_decodings.cc what
-// decodes, applies and checks.
+// This header knows nothing of instruction sets.  reference_kernels.cc has the
+// elementwise part, reference_codings.cc what encodes, reference_decodings.cc
+// what decodes, applies and checks.
 
 #ifndef GOSSAMER_ALGORITHMS_KERNELS_REFERENCE_KERNELS_H_
 #define GOSSAMER_ALGORITHMS_KERNELS_REFERENCE_KERNELS_H_

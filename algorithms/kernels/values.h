@@ -2,7 +2,7 @@
 //
 // The scalar reference and the CUDA kernels are both made of these functions,
 // so the two can differ in the order of sums only, and kernels.h fixes that.
-// Knows nothing of arrays, blocks or the bytes that codes lie in.
+// This header knows nothing of arrays, blocks or the bytes that codes lie in.
 
 #ifndef GOSSAMER_ALGORITHMS_KERNELS_VALUES_H_
 #define GOSSAMER_ALGORITHMS_KERNELS_VALUES_H_

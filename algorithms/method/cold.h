@@ -2,7 +2,8 @@
 // mixing and the settings that it refuses.
 //
 // The rule is a gradient step that a dual variable corrects for what sets this
-// peer's game apart from the others'.  Knows nothing of codecs or rounds.
+// peer's game apart from the others'.  This header knows nothing of codecs or
+// rounds.
 
 #ifndef GOSSAMER_ALGORITHMS_METHOD_COLD_H_
 #define GOSSAMER_ALGORITHMS_METHOD_COLD_H_

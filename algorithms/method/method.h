@@ -1,9 +1,9 @@
 // A method: how peers step, what they average, and what a configuration has to
 // say for it, as one value.
 //
-// A method is one file of this folder, which the registry finds.  Knows nothing
-// of configuration files, peers or rounds: the runtime fills MethodSettings and
-// asks.
+// A method is one file of this folder, which the registry finds.  This header
+// knows nothing of configuration files, peers or rounds: the runtime fills
+// MethodSettings and asks.
 
 #ifndef GOSSAMER_ALGORITHMS_METHOD_METHOD_H_
 #define GOSSAMER_ALGORITHMS_METHOD_METHOD_H_

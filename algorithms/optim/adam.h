@@ -1,6 +1,6 @@
 // Adam and its optimistic form.
 //
-// Knows nothing of names, specifications or which player it moves.
+// This header knows nothing of names, specifications or which player it moves.
 
 #ifndef GOSSAMER_ALGORITHMS_OPTIM_ADAM_H_
 #define GOSSAMER_ALGORITHMS_OPTIM_ADAM_H_

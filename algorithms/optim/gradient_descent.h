@@ -1,6 +1,6 @@
 // Rules that follow the gradient itself: plain, optimistic, and DPOSG's.
 //
-// Knows nothing of names, specifications or which player it moves.
+// This header knows nothing of names, specifications or which player it moves.
 
 #ifndef GOSSAMER_ALGORITHMS_OPTIM_GRADIENT_DESCENT_H_
 #define GOSSAMER_ALGORITHMS_OPTIM_GRADIENT_DESCENT_H_

@@ -1,7 +1,7 @@
 // One local step of a peer: the gradients of its players and their updates.
 //
 // n_critic, learning-rate decay and clipping live here; each player has an
-// optimizer of its own over its extent.  Knows nothing of mixing.
+// optimizer of its own over its extent.  This header knows nothing of mixing.
 
 #ifndef GOSSAMER_ALGORITHMS_OPTIM_LOCAL_STEP_H_
 #define GOSSAMER_ALGORITHMS_OPTIM_LOCAL_STEP_H_

@@ -1,7 +1,7 @@
 // One player's update rule, as increments of its parameters.
 //
 // x changes by additions only, so that a correction that lands between two
-// steps is never erased.  Knows nothing of games, peers or mixing.
+// steps is never erased.  This header knows nothing of games, peers or mixing.
 
 #ifndef GOSSAMER_ALGORITHMS_OPTIM_OPTIMIZER_H_
 #define GOSSAMER_ALGORITHMS_OPTIM_OPTIMIZER_H_

@@ -1,7 +1,7 @@
 // The cost so far of answers about private data: Renyi differential privacy
 // of Gaussian mechanisms, composed, and as (epsilon, delta).
 //
-// Pure; knows nothing of what is asked or who asks.
+// This header is pure and knows nothing of what is asked or who asks.
 
 #ifndef GOSSAMER_ALGORITHMS_PRIVACY_RDP_ACCOUNTANT_H_
 #define GOSSAMER_ALGORITHMS_PRIVACY_RDP_ACCOUNTANT_H_

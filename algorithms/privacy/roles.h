@@ -1,7 +1,7 @@
 // The two sides of a DataLens run, as the runtime sees them; networks are
 // behind this border.
 //
-// Knows nothing of transports or budgets.
+// This header knows nothing of transports or budgets.
 
 #ifndef GOSSAMER_ALGORITHMS_PRIVACY_ROLES_H_
 #define GOSSAMER_ALGORITHMS_PRIVACY_ROLES_H_

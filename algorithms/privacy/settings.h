@@ -1,7 +1,7 @@
 // The settings of a DataLens run: the numbers that student and teachers share.
 //
-// Wang et al., "DataLens", CCS 2021, arXiv 2103.11109.  Knows nothing of
-// networks or processes.
+// Wang et al., "DataLens", CCS 2021, arXiv 2103.11109.  This header knows
+// nothing of networks or processes.
 
 #ifndef GOSSAMER_ALGORITHMS_PRIVACY_SETTINGS_H_
 #define GOSSAMER_ALGORITHMS_PRIVACY_SETTINGS_H_

@@ -2,7 +2,8 @@
 // exactly, blurred once, thresholded.
 //
 // Wang et al., "DataLens", CCS 2021, arXiv 2103.11109, algorithms 1 and 2.
-// Pure; knows nothing of networks, teachers' data or transports.
+// This header is pure and knows nothing of networks, teachers' data or
+// transports.
 
 #ifndef GOSSAMER_ALGORITHMS_PRIVACY_TOPAGG_H_
 #define GOSSAMER_ALGORITHMS_PRIVACY_TOPAGG_H_

@@ -1,7 +1,8 @@
 // The bodies of the messages between student and teachers, as bytes.
 //
 // Little-endian; every length is known from the settings, and nothing is
-// allocated from one that a peer sent.  Knows nothing of transports.
+// allocated from one that a peer sent.  This header knows nothing of
+// transports.
 
 #ifndef GOSSAMER_ALGORITHMS_PRIVACY_VOTE_MESSAGE_H_
 #define GOSSAMER_ALGORITHMS_PRIVACY_VOTE_MESSAGE_H_

@@ -2,8 +2,8 @@
 //
 // A CIFAR-10 record is a label and 3 planes of 32x32 bytes; CIFAR-100 has a
 // coarse label before the fine one.  emoji-32, emoji-64 and emoji-128 use
-// CIFAR-10's format with planes of their size and any number of records.  Knows
-// nothing of peers or training.
+// CIFAR-10's format with planes of their size and any number of records.  This
+// header knows nothing of peers or training.
 
 #ifndef GOSSAMER_GAN_MODELS_DATA_CIFAR_FILES_H_
 #define GOSSAMER_GAN_MODELS_DATA_CIFAR_FILES_H_

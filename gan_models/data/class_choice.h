@@ -1,6 +1,6 @@
 // The classes of a data set that a run trains on, by name or number.
 //
-// Knows nothing of files.
+// This header knows nothing of files.
 
 #ifndef GOSSAMER_GAN_MODELS_DATA_CLASS_CHOICE_H_
 #define GOSSAMER_GAN_MODELS_DATA_CLASS_CHOICE_H_

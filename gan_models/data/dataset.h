@@ -1,7 +1,7 @@
 // Examples to train on and to compare with: what a peer's shard holds, by
 // index, and a held-out part that no peer trains on.
 //
-// Knows files and shards; nothing of networks, tensors or losses.
+// This header knows files and shards; nothing of networks, tensors or losses.
 
 #ifndef GOSSAMER_GAN_MODELS_DATA_DATASET_H_
 #define GOSSAMER_GAN_MODELS_DATA_DATASET_H_

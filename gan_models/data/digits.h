@@ -1,7 +1,7 @@
 // scikit-learn's digits: 1,797 images of 8x8 handwritten digits (Alpaydin and
 // Kaynak, UCI 1998), from the text that deploy/digits.sh fetches.
 //
-// Knows nothing of networks or shards.
+// This header knows nothing of networks or shards.
 
 #ifndef GOSSAMER_GAN_MODELS_DATA_DIGITS_H_
 #define GOSSAMER_GAN_MODELS_DATA_DIGITS_H_

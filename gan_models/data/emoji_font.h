@@ -1,6 +1,6 @@
 // Glyphs of a colour bitmap font, by sequence of code points.
 //
-// Knows nothing of classes or data sets.
+// This header knows nothing of classes or data sets.
 
 #ifndef GOSSAMER_GAN_MODELS_DATA_EMOJI_FONT_H_
 #define GOSSAMER_GAN_MODELS_DATA_EMOJI_FONT_H_

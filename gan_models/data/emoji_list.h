@@ -1,6 +1,6 @@
 // The emoji of Unicode's emoji-test.txt, in ten classes, with their twins.
 //
-// Knows code points and names; nothing of fonts or pixels.
+// This header knows code points and names; nothing of fonts or pixels.
 
 #ifndef GOSSAMER_GAN_MODELS_DATA_EMOJI_LIST_H_
 #define GOSSAMER_GAN_MODELS_DATA_EMOJI_LIST_H_

@@ -2,7 +2,8 @@
 // emoji font.
 //
 // Ten classes of colour images of that many pixels a side in CIFAR-10's file
-// format, so that a first run needs no download.  Knows nothing of training.
+// format, so that a first run needs no download.  This header knows nothing of
+// training.
 
 #ifndef GOSSAMER_GAN_MODELS_DATA_EMOJI_RENDERER_H_
 #define GOSSAMER_GAN_MODELS_DATA_EMOJI_RENDERER_H_

@@ -1,6 +1,6 @@
 // Builds a file of pictures (image_cache.h) from folders of picture files.
 //
-// Knows nothing of command lines or of training.
+// This header knows nothing of command lines or of training.
 
 #ifndef GOSSAMER_GAN_MODELS_DATA_IMAGE_BUILD_H_
 #define GOSSAMER_GAN_MODELS_DATA_IMAGE_BUILD_H_

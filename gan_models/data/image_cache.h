@@ -9,7 +9,7 @@
 //   pixels     from the next multiple of 4,096: planes [3, side, side] of bytes
 //              for each entry, also for one that was refused
 //
-// Knows nothing of where pictures come from, or of peers.
+// This header knows nothing of where pictures come from, or of peers.
 
 #ifndef GOSSAMER_GAN_MODELS_DATA_IMAGE_CACHE_H_
 #define GOSSAMER_GAN_MODELS_DATA_IMAGE_CACHE_H_

@@ -1,7 +1,7 @@
 // Writes a file of pictures (image_cache.h) picture by picture, in any order
 // and by several threads, so that an interrupted build goes on where it was.
 //
-// Knows nothing of decoding, and of sources only their hash.
+// This header knows nothing of decoding, and of sources only their hash.
 
 #ifndef GOSSAMER_GAN_MODELS_DATA_IMAGE_CACHE_WRITER_H_
 #define GOSSAMER_GAN_MODELS_DATA_IMAGE_CACHE_WRITER_H_

@@ -1,7 +1,7 @@
 // Picture files to pixels: JPEG and PNG, told apart by their first bytes.
 //
-// Knows nothing of folders, resizing or labels.  A file is untrusted: what it
-// claims is checked before memory is allocated for it.
+// This header knows nothing of folders, resizing or labels.  A file is
+// untrusted: what it claims is checked before memory is allocated for it.
 
 #ifndef GOSSAMER_GAN_MODELS_DATA_IMAGE_DECODER_H_
 #define GOSSAMER_GAN_MODELS_DATA_IMAGE_DECODER_H_

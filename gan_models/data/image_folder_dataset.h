@@ -1,6 +1,6 @@
 // The data set image-folder: a file of gossamer data build (image_cache.h).
 //
-// Knows nothing of how the file was made.
+// This header knows nothing of how the file was made.
 
 #ifndef GOSSAMER_GAN_MODELS_DATA_IMAGE_FOLDER_DATASET_H_
 #define GOSSAMER_GAN_MODELS_DATA_IMAGE_FOLDER_DATASET_H_

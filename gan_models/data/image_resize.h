@@ -1,6 +1,6 @@
 // The centre of a picture at another size.
 //
-// Knows nothing of files.
+// This header knows nothing of files.
 
 #ifndef GOSSAMER_GAN_MODELS_DATA_IMAGE_RESIZE_H_
 #define GOSSAMER_GAN_MODELS_DATA_IMAGE_RESIZE_H_

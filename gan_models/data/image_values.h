@@ -1,6 +1,6 @@
 // The bytes of a picture as the values that networks see.
 //
-// Knows nothing of files, shards or labels.
+// This header knows nothing of files, shards or labels.
 
 #ifndef GOSSAMER_GAN_MODELS_DATA_IMAGE_VALUES_H_
 #define GOSSAMER_GAN_MODELS_DATA_IMAGE_VALUES_H_

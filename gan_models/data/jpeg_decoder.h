@@ -1,6 +1,7 @@
 // JPEG files to pixels, over libjpeg-turbo.
 //
-// Knows nothing of files, of other formats or of what becomes of the pixels.
+// This header knows nothing of files, of other formats or of what becomes of
+// the pixels.
 
 #ifndef GOSSAMER_GAN_MODELS_DATA_JPEG_DECODER_H_
 #define GOSSAMER_GAN_MODELS_DATA_JPEG_DECODER_H_

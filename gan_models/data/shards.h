@@ -1,7 +1,7 @@
 // The data of each peer: splits of labelled examples among peers.
 //
-// Pure functions of their arguments, so that every peer computes the same
-// split and keeps its own part.  Knows nothing of images or files.
+// Pure functions of their arguments, so that every peer computes the same split
+// and keeps its own part.  This header knows nothing of images or files.
 
 #ifndef GOSSAMER_GAN_MODELS_DATA_SHARDS_H_
 #define GOSSAMER_GAN_MODELS_DATA_SHARDS_H_

@@ -1,8 +1,8 @@
 // The networks of a DataLens run: teachers that distinguish real from generated
 // images, a student that generates, a classifier that scores what it generates.
 //
-// Small dense networks on flat images, conditional on the class.  The door for
-// programs without torch; knows nothing of votes' noise, budgets or processes.
+// Small dense networks on flat images, conditional on the class.  This header
+// includes no torch, and knows nothing of votes' noise, budgets or processes.
 
 #ifndef GOSSAMER_GAN_MODELS_DATALENS_DATALENS_H_
 #define GOSSAMER_GAN_MODELS_DATALENS_DATALENS_H_

@@ -2,7 +2,7 @@
 // group of teachers, and all have the student's parameters as their vector, so
 // that a teacher's vector says nothing of its data.
 //
-// Knows nothing of votes' noise, budgets or processes.
+// This header knows nothing of votes' noise, budgets or processes.
 
 #ifndef GOSSAMER_GAN_MODELS_DATALENS_DATALENS_GAME_H_
 #define GOSSAMER_GAN_MODELS_DATALENS_DATALENS_GAME_H_

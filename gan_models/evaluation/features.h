@@ -1,6 +1,6 @@
 // Features that scores compare instead of pixels.
 //
-// Knows nothing of generators.
+// This header knows nothing of generators.
 
 #ifndef GOSSAMER_GAN_MODELS_EVALUATION_FEATURES_H_
 #define GOSSAMER_GAN_MODELS_EVALUATION_FEATURES_H_

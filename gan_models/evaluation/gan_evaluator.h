@@ -1,7 +1,7 @@
 // Looks at a generator: pictures, and the distance to held-out data.
 //
-// Has a generator of its own, so the one that trains never notices.  Knows
-// nothing of discriminators or training.
+// Has a generator of its own, so the one that trains never notices.  This
+// header knows nothing of discriminators or training.
 
 #ifndef GOSSAMER_GAN_MODELS_EVALUATION_GAN_EVALUATOR_H_
 #define GOSSAMER_GAN_MODELS_EVALUATION_GAN_EVALUATOR_H_
@@ -33,7 +33,8 @@ class GanEvaluator : public Evaluator {
   // "proxy-fid" (see RandomConvolutionFeatures), points of the plane
   // "energy-distance".  Without `data` there are samples but no scores.  A grid
   // of samples has a class in each row if the model is conditional.
-  // kInvalidArgument: the network's, or data of another shape than it makes.
+  // kInvalidArgument: the network cannot be made, or the data have another
+  // shape than it generates.
   static absl::StatusOr<std::unique_ptr<GanEvaluator>> Create(
       const NetworkSpec& network, std::shared_ptr<const Dataset> data,
       int samples, int threads);

@@ -1,6 +1,7 @@
 // Distances between two sets of samples, from their features, in float64.
 //
-// Features are row-major [n, dimension].  Knows nothing of images or networks.
+// Features are row-major [n, dimension].  This header knows nothing of images
+// or networks.
 
 #ifndef GOSSAMER_GAN_MODELS_EVALUATION_METRICS_H_
 #define GOSSAMER_GAN_MODELS_EVALUATION_METRICS_H_

@@ -1,6 +1,6 @@
 // Pictures of samples: a grid of images, a scatter of points; as PNG files.
 //
-// Knows nothing of generators or scores.
+// This header knows nothing of generators or scores.
 
 #ifndef GOSSAMER_GAN_MODELS_EVALUATION_PICTURE_H_
 #define GOSSAMER_GAN_MODELS_EVALUATION_PICTURE_H_

@@ -2,7 +2,7 @@
 // 2019), with keys and values at a quarter of the pixels as in the code
 // published with it.
 //
-// Knows no network and no loss.  at::Tensor is only named here.
+// This header knows no network and no loss.  at::Tensor is only named here.
 
 #ifndef GOSSAMER_GAN_MODELS_NETWORKS_ATTENTION_H_
 #define GOSSAMER_GAN_MODELS_NETWORKS_ATTENTION_H_

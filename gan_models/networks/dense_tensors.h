@@ -1,7 +1,7 @@
 // The parts of DataLens's small dense networks: first values, copies, Adam.
 //
-// Knows nothing of what a network computes.  at::Tensor is only named here, so
-// that no header brings libtorch with it.
+// This header knows nothing of what a network computes.  at::Tensor is only
+// named here, so that no header brings libtorch with it.
 
 #ifndef GOSSAMER_GAN_MODELS_NETWORKS_DENSE_TENSORS_H_
 #define GOSSAMER_GAN_MODELS_NETWORKS_DENSE_TENSORS_H_

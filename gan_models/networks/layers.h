@@ -1,6 +1,6 @@
 // The parts of networks: layers that keep their weights in a TensorTable.
 //
-// Knows no network and no loss.  at::Tensor is only named here.
+// This header knows no network and no loss.  at::Tensor is only named here.
 
 #ifndef GOSSAMER_GAN_MODELS_NETWORKS_LAYERS_H_
 #define GOSSAMER_GAN_MODELS_NETWORKS_LAYERS_H_

@@ -1,6 +1,6 @@
 // The players' networks: from latents to examples, from examples to scores.
 //
-// Knows nothing of losses, optimizers or data.
+// This header knows nothing of losses, optimizers or data.
 
 #ifndef GOSSAMER_GAN_MODELS_NETWORKS_NETWORK_H_
 #define GOSSAMER_GAN_MODELS_NETWORKS_NETWORK_H_

@@ -1,7 +1,7 @@
 // The self-attention GAN: class-conditional residual networks with spectral
 // normalisation and attention (Zhang et al., ICML 2019).
 //
-// Knows nothing of losses or data.
+// This header knows nothing of losses or data.
 
 #ifndef GOSSAMER_GAN_MODELS_NETWORKS_SAGAN_H_
 #define GOSSAMER_GAN_MODELS_NETWORKS_SAGAN_H_

@@ -1,7 +1,7 @@
 // Spectral normalisation: weights divided by an estimate of their largest
 // singular value (Miyato et al., ICLR 2018), and the layers that use them.
 //
-// Knows no network and no loss.  at::Tensor is only named here.
+// This header knows no network and no loss.  at::Tensor is only named here.
 
 #ifndef GOSSAMER_GAN_MODELS_NETWORKS_SPECTRAL_NORM_H_
 #define GOSSAMER_GAN_MODELS_NETWORKS_SPECTRAL_NORM_H_

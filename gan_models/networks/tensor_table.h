@@ -1,7 +1,8 @@
 // The tensors of one network, as views of flat vectors that others own.
 //
-// Knows names, shapes and first values; nothing of what a network computes.
-// at::Tensor is only named here, so that no header brings libtorch with it.
+// This header knows names, shapes and first values; nothing of what a network
+// computes.  at::Tensor is only named here, so that no header brings libtorch
+// with it.
 
 #ifndef GOSSAMER_GAN_MODELS_NETWORKS_TENSOR_TABLE_H_
 #define GOSSAMER_GAN_MODELS_NETWORKS_TENSOR_TABLE_H_
@@ -58,7 +59,7 @@ class TensorTable {
 
   // First values: a function of the seed alone, the same for all peers.
   void Initialize(uint64_t seed, std::span<float> parameters) const;
-  // First values of no run's seed.
+  // First values, which depend on no seed.
   void InitializeStatistics(std::span<float> statistics) const;
 
   // Makes the tensors views of the vectors, which must outlive the table:

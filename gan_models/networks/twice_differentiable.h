@@ -1,7 +1,7 @@
 // Operations on images whose derivative is cheap to derive once more, as a
 // gradient penalty does.
 //
-// Knows no network and no loss.  at::Tensor is only named here.
+// This header knows no network and no loss.  at::Tensor is only named here.
 
 #ifndef GOSSAMER_GAN_MODELS_NETWORKS_TWICE_DIFFERENTIABLE_H_
 #define GOSSAMER_GAN_MODELS_NETWORKS_TWICE_DIFFERENTIABLE_H_

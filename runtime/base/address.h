@@ -20,7 +20,8 @@ std::vector<std::string> SplitAddresses(absl::string_view addresses);
 bool AreAddresses(absl::string_view addresses);
 
 // Returns whether all of these addresses, "host:port" with or without gRPC's
-// scheme, belong to this machine only.
+// scheme, belong to this machine only.  So does the end of a Unix socket, as
+// gRPC writes it ("unix:"); AreAddresses knows none.
 bool IsLoopback(absl::string_view addresses);
 
 }  // namespace gossamer

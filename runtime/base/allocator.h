@@ -1,6 +1,6 @@
 // The allocator's settings for a process that moves megabytes every round.
 //
-// Knows nothing of what is allocated.
+// This header knows nothing of what is allocated.
 
 #ifndef GOSSAMER_RUNTIME_BASE_ALLOCATOR_H_
 #define GOSSAMER_RUNTIME_BASE_ALLOCATOR_H_

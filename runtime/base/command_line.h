@@ -1,7 +1,7 @@
 // A program's command line: options, subcommands, help and errors.
 //
 // Wraps CLI11, which takes longer to compile than most programs that use it.
-// Knows nothing of what any option means.
+// This header knows nothing of what any option means.
 //
 //   Command program({.name = "draw", .about = "Draws.", .run = [&] { ... }});
 //   program.AddOption("--out", &out, "the picture", {.required = true});

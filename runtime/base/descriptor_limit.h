@@ -1,6 +1,7 @@
 // The limit on the files and sockets that this process may have open.
 //
-// Knows nothing of what they are for, except the warning that they are too few.
+// This header knows nothing of what they are for, except the warning that they
+// are too few.
 
 #ifndef GOSSAMER_RUNTIME_BASE_DESCRIPTOR_LIMIT_H_
 #define GOSSAMER_RUNTIME_BASE_DESCRIPTOR_LIMIT_H_

@@ -1,7 +1,7 @@
 // Writes bytes durably: partial and interrupted writes go on, and nothing
 // counts as written before it is synced and closed.
 //
-// Knows nothing of formats or renames.
+// This header knows nothing of formats or renames.
 
 #ifndef GOSSAMER_RUNTIME_BASE_DURABLE_FILE_H_
 #define GOSSAMER_RUNTIME_BASE_DURABLE_FILE_H_

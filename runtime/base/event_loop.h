@@ -2,8 +2,8 @@
 //
 // A peer's state is touched only on its loop; other threads hand results over
 // with Post().  A real loop is a thread (real_loop.h); a virtual one is a queue
-// over virtual time that all peers of a test share (virtual_loop.h).  Knows
-// nothing of what it runs.
+// over virtual time that all peers of a test share (virtual_loop.h).  This
+// header knows nothing of what it runs.
 
 #ifndef GOSSAMER_RUNTIME_BASE_EVENT_LOOP_H_
 #define GOSSAMER_RUNTIME_BASE_EVENT_LOOP_H_

@@ -1,6 +1,6 @@
 // A file descriptor with an owner.
 //
-// Knows nothing of what it is of.
+// The owner knows nothing of what the descriptor is of.
 
 #ifndef GOSSAMER_RUNTIME_BASE_FILE_DESCRIPTOR_H_
 #define GOSSAMER_RUNTIME_BASE_FILE_DESCRIPTOR_H_

@@ -1,7 +1,7 @@
 // The place of one peer's files in a run's folder.
 //
 // The folder bears the peer's id, as its certificate and its lines in every log
-// do.  Knows nothing of the files themselves.
+// do.  This header knows nothing of the files themselves.
 
 #ifndef GOSSAMER_RUNTIME_BASE_PEER_FOLDER_H_
 #define GOSSAMER_RUNTIME_BASE_PEER_FOLDER_H_

@@ -1,6 +1,7 @@
 // Makes folders and files that need not outlast a power loss.
 //
-// Knows nothing of what is in them; durable_file.h is for those that must last.
+// This header knows nothing of what is in them; durable_file.h is for those
+// that must last.
 
 #ifndef GOSSAMER_RUNTIME_BASE_PLAIN_FILE_H_
 #define GOSSAMER_RUNTIME_BASE_PLAIN_FILE_H_

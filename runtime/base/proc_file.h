@@ -1,6 +1,6 @@
 // Reads what the kernel says of the machine in the text files of /proc.
 //
-// Knows nothing of what the values are good for.
+// This header knows nothing of what the values are good for.
 
 #ifndef GOSSAMER_RUNTIME_BASE_PROC_FILE_H_
 #define GOSSAMER_RUNTIME_BASE_PROC_FILE_H_

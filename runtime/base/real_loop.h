@@ -1,7 +1,7 @@
 // The loop of a real peer: one thread, timers, and callbacks from any thread.
 //
-// Knows nothing of sockets: a transport has threads that Post(), or is the
-// loop's poller.
+// This header knows nothing of sockets: a transport has threads that Post(), or
+// is the loop's poller.
 
 #ifndef GOSSAMER_RUNTIME_BASE_REAL_LOOP_H_
 #define GOSSAMER_RUNTIME_BASE_REAL_LOOP_H_

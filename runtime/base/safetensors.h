@@ -3,7 +3,8 @@
 //
 // The reader accepts files from untrusted sources: it allocates nothing that
 // the bytes at hand do not cover, and refuses gaps, overlaps and duplicate
-// names.  Knows nothing of players, layouts or the meaning of a tensor.
+// names.  This header knows nothing of players, layouts or the meaning of a
+// tensor.
 
 #ifndef GOSSAMER_RUNTIME_BASE_SAFETENSORS_H_
 #define GOSSAMER_RUNTIME_BASE_SAFETENSORS_H_

@@ -2,7 +2,8 @@
 //
 // systemd (KillMode=control-group), a terminal's Ctrl-C and timeout(1) signal
 // every process that they know, and a wrapper passes its own signal on: one
-// request arrives twice.  Knows nothing of how signals are received.
+// request arrives twice.  This header knows nothing of how signals are
+// received.
 
 #ifndef GOSSAMER_RUNTIME_BASE_SIGNAL_DEDUPLICATOR_H_
 #define GOSSAMER_RUNTIME_BASE_SIGNAL_DEDUPLICATOR_H_

@@ -1,7 +1,7 @@
 // Values by ids that grow and are never given twice.
 //
-// The slots of a vector are used again, so no value needs an allocation.  Knows
-// nothing of the values.
+// The slots of a vector are used again, so no value needs an allocation.  This
+// header knows nothing of the values.
 
 #ifndef GOSSAMER_RUNTIME_BASE_SLOT_MAP_H_
 #define GOSSAMER_RUNTIME_BASE_SLOT_MAP_H_

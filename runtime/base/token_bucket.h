@@ -1,6 +1,6 @@
 // A rate limit: a number of tokens at once, and so many more a second.
 //
-// Pure; knows nothing of who takes them or of clocks.
+// This header is pure and knows nothing of who takes them or of clocks.
 
 #ifndef GOSSAMER_RUNTIME_BASE_TOKEN_BUCKET_H_
 #define GOSSAMER_RUNTIME_BASE_TOKEN_BUCKET_H_

@@ -2,7 +2,7 @@
 // objects that have state, or given back to them.
 //
 // Taking copies the state, so that it can be written elsewhere while training
-// goes on.  Knows nothing of files.
+// goes on.  This header knows nothing of files.
 
 #ifndef GOSSAMER_RUNTIME_CHECKPOINT_CHECKPOINT_H_
 #define GOSSAMER_RUNTIME_CHECKPOINT_CHECKPOINT_H_

@@ -6,7 +6,7 @@
 // A checkpoint is written beside its name, synced, renamed, and the folder is
 // synced.  Older ones go only after that, and lose their names before their
 // files.  Everything that is read back is checked against its SHA-256 first.
-// Knows nothing of the meaning of the state.
+// This header knows nothing of the meaning of the state.
 //
 // The protocol (sync the file, rename, sync the folder) is that of Pillai et
 // al., "All File Systems Are Not Created Equal", OSDI 2014, section 4.

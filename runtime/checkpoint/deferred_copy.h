@@ -2,7 +2,7 @@
 // thread may do pieces of it; Finish() completes all and must return before a
 // source changes.
 //
-// Knows nothing of what the values are.
+// This header knows nothing of what the values are.
 
 #ifndef GOSSAMER_RUNTIME_CHECKPOINT_DEFERRED_COPY_H_
 #define GOSSAMER_RUNTIME_CHECKPOINT_DEFERRED_COPY_H_

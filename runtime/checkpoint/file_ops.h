@@ -1,7 +1,7 @@
 // The file operations that durability rests on, behind an interface.  A test
 // can fail each of them in turn, and a simulation can keep its disks in memory.
 //
-// Knows nothing of checkpoints.
+// This header knows nothing of checkpoints.
 
 #ifndef GOSSAMER_RUNTIME_CHECKPOINT_FILE_OPS_H_
 #define GOSSAMER_RUNTIME_CHECKPOINT_FILE_OPS_H_

@@ -1,7 +1,7 @@
 // The text form of a checkpoint's manifest.textproto.  Its last line has the
 // SHA-256 of all lines before it, so that no change goes unnoticed.
 //
-// Pure.  Knows nothing of files.
+// This header is pure and knows nothing of files.
 
 #ifndef GOSSAMER_RUNTIME_CHECKPOINT_MANIFEST_H_
 #define GOSSAMER_RUNTIME_CHECKPOINT_MANIFEST_H_

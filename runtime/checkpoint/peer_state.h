@@ -1,7 +1,7 @@
 // A peer's state as bytes for a joining peer: encoding at a member, checks and
 // the median of several states at the joining peer.
 //
-// Knows nothing of how bytes travel.
+// This header knows nothing of how bytes travel.
 
 #ifndef GOSSAMER_RUNTIME_CHECKPOINT_PEER_STATE_H_
 #define GOSSAMER_RUNTIME_CHECKPOINT_PEER_STATE_H_

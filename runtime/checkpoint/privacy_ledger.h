@@ -1,8 +1,8 @@
 // The number of images that votes may have been released on, over all
 // incarnations of a student, on its disk.
 //
-// An entry of a checkpoint store is one total.  Knows nothing of noise, budgets
-// or networks.
+// An entry of a checkpoint store is one total.  This header knows nothing of
+// noise, budgets or networks.
 
 #ifndef GOSSAMER_RUNTIME_CHECKPOINT_PRIVACY_LEDGER_H_
 #define GOSSAMER_RUNTIME_CHECKPOINT_PRIVACY_LEDGER_H_

@@ -2,7 +2,8 @@
 // options, and the functions that add them to the command line.
 //
 // Exit codes: 0 for success; 1 for a failure, with the reason on stderr; 2 for
-// a wrong command line or configuration.  Knows nothing of what a command does.
+// a wrong command line or configuration.  This header knows nothing of what a
+// command does.
 
 #ifndef GOSSAMER_RUNTIME_CLI_COMMAND_H_
 #define GOSSAMER_RUNTIME_CLI_COMMAND_H_

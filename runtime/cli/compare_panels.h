@@ -1,7 +1,8 @@
 // The curves of a comparison: a line for every run of one game, a style for
 // every algorithm and network.
 //
-// Knows nothing of how the runs were made or of how curves are drawn.
+// This header knows nothing of how the runs were made or of how curves are
+// drawn.
 
 #ifndef GOSSAMER_RUNTIME_CLI_COMPARE_PANELS_H_
 #define GOSSAMER_RUNTIME_CLI_COMPARE_PANELS_H_

@@ -1,6 +1,7 @@
 // Makes the runs of a comparison, one after the other: kept, resumed or begun.
 //
-// Each run is a command of its own.  Knows nothing of the use of the results.
+// Each run is a command of its own.  This header knows nothing of the use of
+// the results.
 
 #ifndef GOSSAMER_RUNTIME_CLI_COMPARE_RUNS_H_
 #define GOSSAMER_RUNTIME_CLI_COMPARE_RUNS_H_

@@ -1,8 +1,8 @@
 // The conditions that a run's numbers depend on beside its configuration: its
 // network, whether its time was real, and the assumed length of its steps.
 //
-// They are kept as conditions.json in the run's folder.  Knows nothing of who
-// uses them.
+// They are kept as conditions.json in the run's folder.  This header knows
+// nothing of who uses them.
 
 #ifndef GOSSAMER_RUNTIME_CLI_CONDITIONS_H_
 #define GOSSAMER_RUNTIME_CLI_CONDITIONS_H_

@@ -1,7 +1,7 @@
 // The processes of a local fleet: started, watched, ended together.
 //
 // No child outlives its parent: the kernel kills it when the thread that
-// started it dies.  Knows nothing of what the processes do.
+// started it dies.  This header knows nothing of what the processes do.
 
 #ifndef GOSSAMER_RUNTIME_CLI_FLEET_PROCESS_H_
 #define GOSSAMER_RUNTIME_CLI_FLEET_PROCESS_H_

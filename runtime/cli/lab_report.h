@@ -1,6 +1,6 @@
 // A report of the lab's network, for people and programs.
 //
-// Knows nothing of what used the network.
+// This header knows nothing of what used the network.
 
 #ifndef GOSSAMER_RUNTIME_CLI_LAB_REPORT_H_
 #define GOSSAMER_RUNTIME_CLI_LAB_REPORT_H_

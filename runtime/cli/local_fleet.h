@@ -1,7 +1,7 @@
 // A whole fleet on this machine: a topology service and every peer, from start
 // to end, with its progress shown.
 //
-// Knows processes and folders; nothing of what is trained.
+// This header knows processes and folders; nothing of what is trained.
 
 #ifndef GOSSAMER_RUNTIME_CLI_LOCAL_FLEET_H_
 #define GOSSAMER_RUNTIME_CLI_LOCAL_FLEET_H_

@@ -1,6 +1,6 @@
 // The arguments with which `gossamer-models` reads a run's generators.
 //
-// Knows the flags of that program; nothing of torch.
+// This header knows the flags of that program; nothing of torch.
 
 #ifndef GOSSAMER_RUNTIME_CLI_MODELS_H_
 #define GOSSAMER_RUNTIME_CLI_MODELS_H_

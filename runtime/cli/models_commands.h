@@ -1,6 +1,6 @@
 // The commands of gossamer-models, as functions.
 //
-// Knows nothing of command lines.
+// This header knows nothing of command lines.
 
 #ifndef GOSSAMER_RUNTIME_CLI_MODELS_COMMANDS_H_
 #define GOSSAMER_RUNTIME_CLI_MODELS_COMMANDS_H_

@@ -1,7 +1,7 @@
 // The compositions that `gossamer plan` rehearses: the changes of each to the
 // configuration, and the order in which they do best.
 //
-// Pure; knows nothing of how a composition is rehearsed.
+// This header is pure and knows nothing of how a composition is rehearsed.
 
 #ifndef GOSSAMER_RUNTIME_CLI_PLAN_CANDIDATES_H_
 #define GOSSAMER_RUNTIME_CLI_PLAN_CANDIDATES_H_

@@ -1,8 +1,8 @@
 // A lab without a lab: a training that is predicted in virtual time, as a run's
 // folder or as its rounds.
 //
-// Knows where step times come from (a flag, the configuration, another run);
-// nothing of what happens in a round.
+// This header knows where step times come from (a flag, the configuration,
+// another run); nothing of what happens in a round.
 
 #ifndef GOSSAMER_RUNTIME_CLI_REHEARSE_H_
 #define GOSSAMER_RUNTIME_CLI_REHEARSE_H_

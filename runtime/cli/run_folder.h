@@ -9,7 +9,7 @@
 //   consensus.jsonl             the fleet's consensus distance over rounds
 //   summary.json, curves.png    once it has ended
 //
-// Knows nothing of running processes.
+// This header knows nothing of running processes.
 
 #ifndef GOSSAMER_RUNTIME_CLI_RUN_FOLDER_H_
 #define GOSSAMER_RUNTIME_CLI_RUN_FOLDER_H_

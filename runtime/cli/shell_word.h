@@ -1,6 +1,6 @@
 // Words of the commands that the program prints for people to repeat.
 //
-// Knows nothing of the commands.
+// This header knows nothing of the commands.
 
 #ifndef GOSSAMER_RUNTIME_CLI_SHELL_WORD_H_
 #define GOSSAMER_RUNTIME_CLI_SHELL_WORD_H_

@@ -1,7 +1,8 @@
 // The result of a survey of a fleet's links, as numbers and as a scenario of
 // the lab, which plan, lab and rehearsals read.
 //
-// Pure; knows nothing of which fleet was asked, or how a link is measured.
+// This header is pure and knows nothing of which fleet was asked, or how a link
+// is measured.
 
 #ifndef GOSSAMER_RUNTIME_CLI_SURVEY_NETWORK_H_
 #define GOSSAMER_RUNTIME_CLI_SURVEY_NETWORK_H_

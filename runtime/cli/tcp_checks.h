@@ -1,8 +1,9 @@
 // Checks whether the kernel's TCP suits peers that are far apart, and which
 // settings root could improve.
 //
-// CheckTcp judges only its argument; neither function changes anything.  Knows
-// nothing of the transport, which tunes its sockets as far as it may.
+// CheckTcp judges only its argument; neither function changes anything.  This
+// header knows nothing of the transport, which tunes its sockets as far as it
+// may.
 
 #ifndef GOSSAMER_RUNTIME_CLI_TCP_CHECKS_H_
 #define GOSSAMER_RUNTIME_CLI_TCP_CHECKS_H_

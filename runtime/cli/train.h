@@ -1,7 +1,7 @@
 // Training with a whole fleet, for the commands that do it: from their options
 // to a printed summary.
 //
-// Knows nothing of where the fleet's processes are.
+// This header knows nothing of where the fleet's processes are.
 
 #ifndef GOSSAMER_RUNTIME_CLI_TRAIN_H_
 #define GOSSAMER_RUNTIME_CLI_TRAIN_H_

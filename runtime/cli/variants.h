@@ -1,7 +1,7 @@
 // The variants that gossamer compare sets side by side: algorithms and methods
 // by name, and what each changes in a file's configuration.
 //
-// Knows nothing of networks, seeds or folders.
+// This header knows nothing of networks, seeds or folders.
 
 #ifndef GOSSAMER_RUNTIME_CLI_VARIANTS_H_
 #define GOSSAMER_RUNTIME_CLI_VARIANTS_H_

@@ -1,8 +1,8 @@
 // From a resolved RunConfig to the parts of a peer: the one place that knows
 // what a configuration's names stand for.
 //
-// Knows nothing of addresses, processes or the fleet, nor of networks
-// (compose_game.h).
+// This header knows nothing of addresses, processes or the fleet, nor of
+// networks (compose_game.h).
 
 #ifndef GOSSAMER_RUNTIME_CONFIG_COMPOSE_H_
 #define GOSSAMER_RUNTIME_CONFIG_COMPOSE_H_

@@ -1,8 +1,8 @@
 // From a resolved RunConfig to the game that a peer trains, and to what else
 // needs networks.
 //
-// Apart from compose.h because a game of networks brings torch along.  Knows
-// nothing of how it is trained.
+// Apart from compose.h because a game of networks brings torch along.  This
+// header knows nothing of how it is trained.
 
 #ifndef GOSSAMER_RUNTIME_CONFIG_COMPOSE_GAME_H_
 #define GOSSAMER_RUNTIME_CONFIG_COMPOSE_GAME_H_

@@ -1,7 +1,8 @@
 // Which parts of a run do not go together: algorithm, schedule, codec, overlap,
 // optimizer.
 //
-// Each field has been found possible by itself.  Knows nothing of files.
+// Each field has been found possible by itself.  This header knows nothing of
+// files.
 
 #ifndef GOSSAMER_RUNTIME_CONFIG_COMPOSITION_CHECK_H_
 #define GOSSAMER_RUNTIME_CONFIG_COMPOSITION_CHECK_H_

@@ -2,8 +2,8 @@
 // mean, as proto/run.proto says.
 //
 // The explanations are the comments of that file, which the build puts into the
-// program: there is no second text to keep true.  Knows nothing of which values
-// are valid together.
+// program: there is no second text to keep true.  This header knows nothing of
+// which values are valid together.
 
 #ifndef GOSSAMER_RUNTIME_CONFIG_CONFIG_KEYS_H_
 #define GOSSAMER_RUNTIME_CONFIG_CONFIG_KEYS_H_

@@ -1,7 +1,7 @@
 // The part of a configuration that algorithm datalens reads: its settings, the
 // rounds that its budget pays for, and what hinders it.
 //
-// Knows nothing of networks or files.
+// This header knows nothing of networks or files.
 
 #ifndef GOSSAMER_RUNTIME_CONFIG_DATALENS_CONFIG_H_
 #define GOSSAMER_RUNTIME_CONFIG_DATALENS_CONFIG_H_

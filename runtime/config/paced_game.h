@@ -1,7 +1,7 @@
 // A game whose gradients take a given time, as on another machine.
 //
-// For measuring what a network or a codec costs a step of that length.  Knows
-// nothing of which game it paces.
+// For measuring what a network or a codec costs a step of that length.  This
+// header knows nothing of which game it paces.
 
 #ifndef GOSSAMER_RUNTIME_CONFIG_PACED_GAME_H_
 #define GOSSAMER_RUNTIME_CONFIG_PACED_GAME_H_

@@ -1,8 +1,8 @@
 // From a configuration file to a complete, checked RunConfig.
 //
-// Load = parse, override, resolve, validate.  After that every field that
-// means something is set, and nothing later needs a default.  Knows the rules
-// between fields; nothing of processes or sockets.
+// Load = parse, override, resolve, validate.  After that every field that means
+// something is set, and nothing later needs a default.  This header knows the
+// rules between fields; nothing of processes or sockets.
 
 #ifndef GOSSAMER_RUNTIME_CONFIG_RUN_CONFIG_H_
 #define GOSSAMER_RUNTIME_CONFIG_RUN_CONFIG_H_

@@ -1,7 +1,8 @@
 // Finds every problem of a configuration.
 //
 // Each part checks its own settings; this asks them all, and names the key of
-// the configuration that a setting was made of.  Knows nothing of files.
+// the configuration that a setting was made of.  This header knows nothing of
+// files.
 
 #ifndef GOSSAMER_RUNTIME_CONFIG_RUN_CONFIG_CHECK_H_
 #define GOSSAMER_RUNTIME_CONFIG_RUN_CONFIG_CHECK_H_

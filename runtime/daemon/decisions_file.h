@@ -2,7 +2,7 @@
 // to, within the limit of all such files in the peer's folder, or the file of
 // another run to repeat.
 //
-// Knows nothing of what a decision means.
+// This header knows nothing of what a decision means.
 
 #ifndef GOSSAMER_RUNTIME_DAEMON_DECISIONS_FILE_H_
 #define GOSSAMER_RUNTIME_DAEMON_DECISIONS_FILE_H_

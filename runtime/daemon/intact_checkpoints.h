@@ -1,6 +1,6 @@
 // The rounds from whose checkpoints a peer process can go on.
 //
-// Knows nothing of what a checkpoint holds.
+// This header knows nothing of what a checkpoint holds.
 
 #ifndef GOSSAMER_RUNTIME_DAEMON_INTACT_CHECKPOINTS_H_
 #define GOSSAMER_RUNTIME_DAEMON_INTACT_CHECKPOINTS_H_

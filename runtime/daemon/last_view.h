@@ -1,7 +1,7 @@
 // The newest view of a peer on its disk, so that a later process can resume
 // from it while the topology service does not answer.
 //
-// Knows nothing of when that is.
+// This header knows nothing of when that is.
 
 #ifndef GOSSAMER_RUNTIME_DAEMON_LAST_VIEW_H_
 #define GOSSAMER_RUNTIME_DAEMON_LAST_VIEW_H_

@@ -1,8 +1,8 @@
 // A peer as a process: makes the parts of peer.h with real threads, sockets and
 // files, runs them in their order and ends them in the reverse one.
 //
-// Knows nothing of how its command line is spelled, and keeps nothing of what
-// its parts keep.
+// The process knows nothing of how its command line is spelled, and keeps
+// nothing of what its parts keep.
 
 #ifndef GOSSAMER_RUNTIME_DAEMON_PEER_PROCESS_H_
 #define GOSSAMER_RUNTIME_DAEMON_PEER_PROCESS_H_

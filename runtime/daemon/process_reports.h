@@ -2,7 +2,7 @@
 // metrics and events in the peer's folder.
 //
 // Reports that other peers can cause are throttled, so that none of them fills
-// a disk.  Knows nothing of what an event means.
+// a disk.  This header knows nothing of what an event means.
 
 #ifndef GOSSAMER_RUNTIME_DAEMON_PROCESS_REPORTS_H_
 #define GOSSAMER_RUNTIME_DAEMON_PROCESS_REPORTS_H_

@@ -1,7 +1,7 @@
 // The ways from a peer process to its neighbours: the transport that it listens
 // on, and NCCL where the peer computes on a GPU.
 //
-// Reports what happens on them.  Knows nothing of what travels.
+// Reports what happens on them.  This header knows nothing of what travels.
 
 #ifndef GOSSAMER_RUNTIME_DAEMON_PROCESS_TRANSPORT_H_
 #define GOSSAMER_RUNTIME_DAEMON_PROCESS_TRANSPORT_H_

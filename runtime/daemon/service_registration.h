@@ -1,8 +1,8 @@
 // The standing of a peer process with the topology service: it registers, and
 // where the service refuses it for good it says until when it may go on.
 //
-// Owns the client that the peer has as its membership.  Knows nothing of what
-// the peer trains or of how calls travel.
+// Owns the client that the peer has as its membership.  This header knows
+// nothing of what the peer trains or of how calls travel.
 
 #ifndef GOSSAMER_RUNTIME_DAEMON_SERVICE_REGISTRATION_H_
 #define GOSSAMER_RUNTIME_DAEMON_SERVICE_REGISTRATION_H_

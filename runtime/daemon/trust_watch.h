@@ -1,7 +1,8 @@
 // Checks, each second, what a peer process trusts: reports certificates that
 // cannot be read again or expire soon, or each minute that there are none.
 //
-// Knows nothing of connections; who is let in is the certificates' to say.
+// This header knows nothing of connections; who is let in is the certificates'
+// to say.
 
 #ifndef GOSSAMER_RUNTIME_DAEMON_TRUST_WATCH_H_
 #define GOSSAMER_RUNTIME_DAEMON_TRUST_WATCH_H_

@@ -1,7 +1,7 @@
 // The files and the noise of a peer process in a run that learns from votes.
 //
 // A student spends from a ledger in its folder, which no other process may use
-// meanwhile.  Knows nothing of what a vote says.
+// meanwhile.  This header knows nothing of what a vote says.
 
 #ifndef GOSSAMER_RUNTIME_DAEMON_VOTING_FILES_H_
 #define GOSSAMER_RUNTIME_DAEMON_VOTING_FILES_H_

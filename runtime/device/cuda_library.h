@@ -1,6 +1,6 @@
 // Opens what CUDA needs at run time, and says which library is missing.
 //
-// Knows nothing of which device is asked for (device_request.h).
+// This header knows nothing of which device is asked for (device_request.h).
 
 #ifndef GOSSAMER_RUNTIME_DEVICE_CUDA_LIBRARY_H_
 #define GOSSAMER_RUNTIME_DEVICE_CUDA_LIBRARY_H_

@@ -1,6 +1,6 @@
 // The device that a configuration asks for, as text, and the one that it gets.
 //
-// Knows nothing of kernels or peers.
+// This header knows nothing of kernels or peers.
 
 #ifndef GOSSAMER_RUNTIME_DEVICE_DEVICE_REQUEST_H_
 #define GOSSAMER_RUNTIME_DEVICE_DEVICE_REQUEST_H_

@@ -1,7 +1,7 @@
 // The device of one peer, opened before its game is made, with what NCCL needs
 // of it.
 //
-// Knows nothing of games or of what travels.
+// This header knows nothing of games or of what travels.
 
 #ifndef GOSSAMER_RUNTIME_DEVICE_PEER_DEVICE_H_
 #define GOSSAMER_RUNTIME_DEVICE_PEER_DEVICE_H_

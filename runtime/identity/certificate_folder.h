@@ -9,7 +9,7 @@
 //
 // Every file may be replaced (by a rename) while the program runs.  A list that
 // lacks a certificate that was revoked before and has not ended is not taken.
-// Knows nothing of connections.
+// This header knows nothing of connections.
 
 #ifndef GOSSAMER_RUNTIME_IDENTITY_CERTIFICATE_FOLDER_H_
 #define GOSSAMER_RUNTIME_IDENTITY_CERTIFICATE_FOLDER_H_

@@ -1,7 +1,7 @@
 // A lock that one program, or thread, holds at a time.
 //
 // It is an flock on a file, which the system releases when its holder ends, in
-// whatever way.  Knows nothing of what it guards.
+// whatever way.  This header knows nothing of what is guarded.
 
 #ifndef GOSSAMER_RUNTIME_IDENTITY_FILE_LOCK_H_
 #define GOSSAMER_RUNTIME_IDENTITY_FILE_LOCK_H_

@@ -4,8 +4,8 @@
 //   key.pem, signer-key.pem  as in a whole folder
 //   request.pem              what travels; holds no secret
 //
-// Knows nothing of the authority: the files of its answer (AuthorityFolder::
-// Sign), copied beside these, make the folder whole.
+// This header knows nothing of the authority: the files of its answer, copied
+// beside these, make the folder whole (AuthorityFolder::Sign).
 
 #ifndef GOSSAMER_RUNTIME_IDENTITY_REQUEST_FOLDER_H_
 #define GOSSAMER_RUNTIME_IDENTITY_REQUEST_FOLDER_H_

@@ -1,7 +1,7 @@
 // Measures what the lab's links really do: round trips and rates, by UDP
 // between sockets on its hosts.
 //
-// Knows nothing of what the links should do.
+// This header knows nothing of what the links should do.
 
 #ifndef GOSSAMER_RUNTIME_LAB_LINK_METER_H_
 #define GOSSAMER_RUNTIME_LAB_LINK_METER_H_

@@ -3,8 +3,8 @@
 //
 // A queue of bounded bytes empties at the link's rate; then come outages, loss,
 // the propagation delay and jitter.  Packets overtake those alone that are
-// drawn to be late.  Knows nothing of sockets, devices, clocks or the contents
-// of packets.
+// drawn to be late.  This header knows nothing of sockets, devices, clocks or
+// the contents of packets.
 
 #ifndef GOSSAMER_RUNTIME_LAB_LINK_MODEL_H_
 #define GOSSAMER_RUNTIME_LAB_LINK_MODEL_H_

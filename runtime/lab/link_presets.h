@@ -1,7 +1,7 @@
 // Nine links, from the next rack to one that hardly is a link, which a scenario
 // names by `like`, and which deploy/lab/ladder.sh measures one after the other.
 //
-// Knows nothing of hosts.
+// This header knows nothing of hosts.
 
 #ifndef GOSSAMER_RUNTIME_LAB_LINK_PRESETS_H_
 #define GOSSAMER_RUNTIME_LAB_LINK_PRESETS_H_

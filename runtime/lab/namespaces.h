@@ -1,8 +1,8 @@
 // Namespaces that vanish with this process, however it ends: networks for
 // hosts, and a process namespace whose members die together.
 //
-// They have no names in the file system, so there is nothing to remove.  Knows
-// nothing of devices, addresses or the processes.
+// They have no names in the file system, so there is nothing to remove.  This
+// header knows nothing of devices, addresses or the processes.
 
 #ifndef GOSSAMER_RUNTIME_LAB_NAMESPACES_H_
 #define GOSSAMER_RUNTIME_LAB_NAMESPACES_H_

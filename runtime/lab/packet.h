@@ -1,6 +1,6 @@
 // Reads from a device's frame where it goes and what it weighs on a wire.
 //
-// Knows nothing of links or devices.
+// This header knows nothing of links or devices.
 
 #ifndef GOSSAMER_RUNTIME_LAB_PACKET_H_
 #define GOSSAMER_RUNTIME_LAB_PACKET_H_

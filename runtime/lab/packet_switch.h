@@ -2,8 +2,8 @@
 // link demands.
 //
 // One thread reads what a host sends, asks the link's model, keeps the packet
-// until its time, and writes it to its destination.  Knows nothing of
-// namespaces, processes or the contents of packets.
+// until its time, and writes it to its destination.  This header knows nothing
+// of namespaces, processes or the contents of packets.
 
 #ifndef GOSSAMER_RUNTIME_LAB_PACKET_SWITCH_H_
 #define GOSSAMER_RUNTIME_LAB_PACKET_SWITCH_H_

@@ -1,6 +1,6 @@
 // Real-time priorities of threads whose work must not wait for ordinary ones.
 //
-// Knows nothing of the work.
+// This header knows nothing of the work.
 
 #ifndef GOSSAMER_RUNTIME_LAB_REALTIME_PRIORITY_H_
 #define GOSSAMER_RUNTIME_LAB_REALTIME_PRIORITY_H_

@@ -2,7 +2,7 @@
 // between two of them in each direction.
 //
 // Turns a file into a complete, checked matrix, and refuses errors with file
-// and line.  Knows nothing of namespaces, devices or processes.
+// and line.  This header knows nothing of namespaces, devices or processes.
 
 #ifndef GOSSAMER_RUNTIME_LAB_SCENARIO_H_
 #define GOSSAMER_RUNTIME_LAB_SCENARIO_H_

@@ -1,7 +1,7 @@
 // Finds all errors of a scenario at once.
 //
-// Knows the rules of lab.proto; nothing of what its links mean for a pair of
-// hosts.
+// This header knows the rules of lab.proto; nothing of what its links mean for
+// a pair of hosts.
 
 #ifndef GOSSAMER_RUNTIME_LAB_SCENARIO_CHECK_H_
 #define GOSSAMER_RUNTIME_LAB_SCENARIO_CHECK_H_

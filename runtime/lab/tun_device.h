@@ -1,7 +1,7 @@
 // A host's only network device.  Packets that the host's kernel sends come out
 // of a file descriptor; packets that are written there reach the host.
 //
-// Knows nothing of other hosts, links or time.
+// This header knows nothing of other hosts, links or time.
 
 #ifndef GOSSAMER_RUNTIME_LAB_TUN_DEVICE_H_
 #define GOSSAMER_RUNTIME_LAB_TUN_DEVICE_H_

@@ -1,7 +1,7 @@
 // Parses and prints rates, sizes and durations as people write them: "100mbit",
 // "8MB", "40ms".
 //
-// Knows nothing of what the values are for.
+// This header knows nothing of what the values are for.
 
 #ifndef GOSSAMER_RUNTIME_LAB_UNITS_H_
 #define GOSSAMER_RUNTIME_LAB_UNITS_H_

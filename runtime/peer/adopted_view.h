@@ -2,7 +2,7 @@
 // rank, the rows of rounds, how many rounds an exchange may take, and the step
 // size that is stable then.
 //
-// Knows nothing of edges or of how members become known.
+// This header knows nothing of edges or of how members become known.
 
 #ifndef GOSSAMER_RUNTIME_PEER_ADOPTED_VIEW_H_
 #define GOSSAMER_RUNTIME_PEER_ADOPTED_VIEW_H_

@@ -4,8 +4,8 @@
 // GPUs that NCCL can join are NCCL's to sum, until it fails.
 //
 // Keeps what was sent until nobody can need it and sends it again on a new
-// connection, so a lost connection costs time and nothing else.  Knows nothing
-// of steps or parameters.
+// connection, so a lost connection costs time and nothing else.  This header
+// knows nothing of steps or parameters.
 
 #ifndef GOSSAMER_RUNTIME_PEER_ALL_REDUCER_H_
 #define GOSSAMER_RUNTIME_PEER_ALL_REDUCER_H_

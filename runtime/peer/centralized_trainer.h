@@ -2,7 +2,7 @@
 // gradients, or steps of each peer by itself and then the exact mean of their
 // parameters.  An all-reduce brings either mean.
 //
-// Knows nothing of edges or mixing.
+// This header knows nothing of edges or mixing.
 
 #ifndef GOSSAMER_RUNTIME_PEER_CENTRALIZED_TRAINER_H_
 #define GOSSAMER_RUNTIME_PEER_CENTRALIZED_TRAINER_H_

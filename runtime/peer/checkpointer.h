@@ -5,8 +5,8 @@
 // during the next gradient.  The files are written by an engine of their own,
 // so no round waits for a disk.
 //
-// Knows nothing of views beyond where one begins, or of what a state is made
-// of.
+// This header knows nothing of views beyond where one begins, or of what a
+// state is made of.
 
 #ifndef GOSSAMER_RUNTIME_PEER_CHECKPOINTER_H_
 #define GOSSAMER_RUNTIME_PEER_CHECKPOINTER_H_

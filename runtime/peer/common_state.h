@@ -3,7 +3,7 @@
 //
 // The two ends of an edge add opposite amounts.  When one end loses its part
 // with an incarnation, the other takes its own back, or the remaining sum
-// biases the solution.  Knows nothing of views or rounds.
+// biases the solution.  This header knows nothing of views or rounds.
 
 #ifndef GOSSAMER_RUNTIME_PEER_COMMON_STATE_H_
 #define GOSSAMER_RUNTIME_PEER_COMMON_STATE_H_

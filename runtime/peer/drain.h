@@ -1,7 +1,7 @@
 // The end of a peer's rounds: it answers until its neighbours have all they
 // need of it, or have been waited for enough.
 //
-// Knows nothing of checkpoints or of why the rounds are over.
+// This header knows nothing of checkpoints or of why the rounds are over.
 
 #ifndef GOSSAMER_RUNTIME_PEER_DRAIN_H_
 #define GOSSAMER_RUNTIME_PEER_DRAIN_H_

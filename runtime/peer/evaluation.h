@@ -1,7 +1,7 @@
 // Scores and pictures of the generator, at the rounds that are due.
 //
 // They are taken from a copy of the generator by an engine of their own, so no
-// round waits for them.  Knows nothing of how a game is scored.
+// round waits for them.  This header knows nothing of how a game is scored.
 
 #ifndef GOSSAMER_RUNTIME_PEER_EVALUATION_H_
 #define GOSSAMER_RUNTIME_PEER_EVALUATION_H_

@@ -1,11 +1,11 @@
 // A round of gossip: emit a snapshot of x on every edge of the row, make a
 // local step, complete the exchanges that are due, x += c · D each.
 //
-// Knows nothing of how edges carry exchanges (neighborhood.h), or of members
-// that come and go (member_edges.h).
-// Source: Liu et al., "A Decentralized Parallel Algorithm for Training
-// Generative Adversarial Nets", NeurIPS 2020, with the overlap h of this
-// project; Chebyshev's weights as in Arioli and Scott, 2014.
+// This header knows nothing of how edges carry exchanges (neighborhood.h), or
+// of members that come and go (member_edges.h).  Source: Liu et al., "A
+// Decentralized Parallel Algorithm for Training Generative Adversarial Nets",
+// NeurIPS 2020, with the overlap h of this project; Chebyshev's weights as in
+// Arioli and Scott, 2014.
 
 #ifndef GOSSAMER_RUNTIME_PEER_GOSSIP_TRAINER_H_
 #define GOSSAMER_RUNTIME_PEER_GOSSIP_TRAINER_H_

@@ -1,7 +1,7 @@
 // Judges whether a peer's parameters and steps are worth anything, and how
 // often it may recover from members if they are not.
 //
-// Pure.  Knows nothing of how a peer recovers.
+// This header is pure and knows nothing of how a peer recovers.
 
 #ifndef GOSSAMER_RUNTIME_PEER_HEALTH_H_
 #define GOSSAMER_RUNTIME_PEER_HEALTH_H_

@@ -2,7 +2,7 @@
 // state that members give, or with its own; and begins another incarnation if
 // need be.
 //
-// Knows nothing of what a round does or of how states travel.
+// This header knows nothing of what a round does or of how states travel.
 
 #ifndef GOSSAMER_RUNTIME_PEER_JOINER_H_
 #define GOSSAMER_RUNTIME_PEER_JOINER_H_

@@ -2,7 +2,7 @@
 // its end: the one table of transitions between them, and the reason for which
 // its rounds ended.
 //
-// Pure.  Knows nothing of views, neighbours or time.
+// This header is pure and knows nothing of views, neighbours or time.
 
 #ifndef GOSSAMER_RUNTIME_PEER_LIFECYCLE_H_
 #define GOSSAMER_RUNTIME_PEER_LIFECYCLE_H_

@@ -6,7 +6,8 @@
 // neighbours of the next rounds alone.  They keep nothing from one exchange to
 // the next, so that nothing is lost when an edge is forgotten after its rounds.
 //
-// Knows nothing of when a view comes into use, or of what edges carry.
+// This header knows nothing of when a view comes into use, or of what edges
+// carry.
 
 #ifndef GOSSAMER_RUNTIME_PEER_MEMBER_EDGES_H_
 #define GOSSAMER_RUNTIME_PEER_MEMBER_EDGES_H_

@@ -2,7 +2,7 @@
 // reports the suspected to the topology service, which answers whether it has
 // heard of them since.
 //
-// Knows nothing of what becomes of a suspected peer.
+// This header knows nothing of what becomes of a suspected peer.
 
 #ifndef GOSSAMER_RUNTIME_PEER_NEIGHBOR_WATCH_H_
 #define GOSSAMER_RUNTIME_PEER_NEIGHBOR_WATCH_H_

@@ -2,9 +2,9 @@
 // what others need of them.
 //
 // Everything here happens on one event loop; gradients, evaluation and file
-// writing run on the compute engine meanwhile.  Knows nothing of processes,
-// sockets or configuration files: what it is made of comes from outside, which
-// is how the simulation runs this very code in virtual time.
+// writing run on the compute engine meanwhile.  A peer knows nothing of
+// processes, sockets or configuration files: what it is made of comes from
+// outside, which is how the simulation runs this very code in virtual time.
 
 #ifndef GOSSAMER_RUNTIME_PEER_PEER_H_
 #define GOSSAMER_RUNTIME_PEER_PEER_H_

@@ -1,6 +1,7 @@
 // The specification of one peer's run, and the check of it.
 //
-// Plain values; knows nothing of configuration files (compose.h).
+// This header has plain values and knows nothing of configuration files
+// (compose.h).
 
 #ifndef GOSSAMER_RUNTIME_PEER_PEER_SPEC_H_
 #define GOSSAMER_RUNTIME_PEER_PEER_SPEC_H_

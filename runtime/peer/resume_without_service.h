@@ -3,8 +3,8 @@
 // are asked for their rounds.
 //
 // Members that have all been restarted wait for the service: it knows which
-// checkpoint they share.  Knows nothing of checkpoints or of how a peer goes
-// on.
+// checkpoint they share.  This header knows nothing of checkpoints or of how a
+// peer goes on.
 
 #ifndef GOSSAMER_RUNTIME_PEER_RESUME_WITHOUT_SERVICE_H_
 #define GOSSAMER_RUNTIME_PEER_RESUME_WITHOUT_SERVICE_H_

@@ -1,7 +1,7 @@
 // The rounds of a peer, one after the other: adopt the view that has begun,
 // stop where the fleet stops, train for a round, report and save; then drain.
 //
-// Knows nothing of how any of these is done: each is another part.
+// This header knows nothing of how any of these is done: each is another part.
 
 #ifndef GOSSAMER_RUNTIME_PEER_ROUND_LOOP_H_
 #define GOSSAMER_RUNTIME_PEER_ROUND_LOOP_H_

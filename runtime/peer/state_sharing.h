@@ -1,7 +1,7 @@
 // Parameters from members to peers that join, at both ends: what this peer
 // gives, and what it collects when it joins itself.
 //
-// Knows nothing of views or of when a peer needs a state.
+// This header knows nothing of views or of when a peer needs a state.
 
 #ifndef GOSSAMER_RUNTIME_PEER_STATE_SHARING_H_
 #define GOSSAMER_RUNTIME_PEER_STATE_SHARING_H_

@@ -1,7 +1,7 @@
 // Runs the local steps of a peer on the compute engine, and notes what comes of
 // them: losses, steps that are skipped, the moving average.
 //
-// Knows nothing of mixing or of gradients of others.
+// This header knows nothing of mixing or of gradients of others.
 
 #ifndef GOSSAMER_RUNTIME_PEER_STEP_RUNNER_H_
 #define GOSSAMER_RUNTIME_PEER_STEP_RUNNER_H_

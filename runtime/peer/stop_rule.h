@@ -1,8 +1,8 @@
 // Keeps a peer to the round at which the fleet stops, or at which it leaves the
 // fleet itself.
 //
-// Knows nothing of how the fleet agrees (membership.h), or of what a round
-// does.
+// This header knows nothing of how the fleet agrees (membership.h), or of what
+// a round does.
 
 #ifndef GOSSAMER_RUNTIME_PEER_STOP_RULE_H_
 #define GOSSAMER_RUNTIME_PEER_STOP_RULE_H_

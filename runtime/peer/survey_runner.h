@@ -2,7 +2,8 @@
 // asks for, with frames among others, while training goes on.
 //
 // The service names the two ends of a link to each other in one slot, and each
-// measures its own direction.  Knows nothing of what the measurements are for.
+// measures its own direction.  This header knows nothing of what the
+// measurements are for.
 
 #ifndef GOSSAMER_RUNTIME_PEER_SURVEY_RUNNER_H_
 #define GOSSAMER_RUNTIME_PEER_SURVEY_RUNNER_H_

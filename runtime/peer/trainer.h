@@ -1,7 +1,8 @@
 // How a peer trains for one round together with others, as the round loop sees
 // it: by gossip, with one exact mean of all, or by votes.
 //
-// Knows nothing of checkpoints, of metrics' files or of how a peer joins.
+// This header knows nothing of checkpoints, of metrics' files or of how a peer
+// joins.
 
 #ifndef GOSSAMER_RUNTIME_PEER_TRAINER_H_
 #define GOSSAMER_RUNTIME_PEER_TRAINER_H_

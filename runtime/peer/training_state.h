@@ -2,7 +2,7 @@
 // optimizer's and the game's own, round and steps.
 //
 // The compute engine owns the parameters between BeginStep() and EndStep(), the
-// loop otherwise.  Knows nothing of edges, views or files.
+// loop otherwise.  This header knows nothing of edges, views or files.
 
 #ifndef GOSSAMER_RUNTIME_PEER_TRAINING_STATE_H_
 #define GOSSAMER_RUNTIME_PEER_TRAINING_STATE_H_

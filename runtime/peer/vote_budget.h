@@ -1,7 +1,7 @@
 // The privacy budget of a student: the price of every step is in the ledger
 // before its votes are released.
 //
-// Knows nothing of votes, noise or rounds.
+// This header knows nothing of votes, noise or rounds.
 
 #ifndef GOSSAMER_RUNTIME_PEER_VOTE_BUDGET_H_
 #define GOSSAMER_RUNTIME_PEER_VOTE_BUDGET_H_

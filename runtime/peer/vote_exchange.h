@@ -3,7 +3,8 @@
 // group's answer to each question.
 //
 // A message that a lost connection may have lost is sent again on a new one; a
-// repeated one changes nothing.  Knows nothing of noise, budgets or networks.
+// repeated one changes nothing.  This header knows nothing of noise, budgets or
+// networks.
 
 #ifndef GOSSAMER_RUNTIME_PEER_VOTE_EXCHANGE_H_
 #define GOSSAMER_RUNTIME_PEER_VOTE_EXCHANGE_H_

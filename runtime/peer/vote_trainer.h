@@ -2,8 +2,8 @@
 // of teachers about a batch of images, pays for the noisy sum of their votes
 // and learns from it; a group answers the question.
 //
-// Source: Wang et al., "DataLens", CCS 2021, arXiv 2103.11109.  Knows nothing
-// of networks or mixing.
+// Source: Wang et al., "DataLens", CCS 2021, arXiv 2103.11109.  This header
+// knows nothing of networks or mixing.
 
 #ifndef GOSSAMER_RUNTIME_PEER_VOTE_TRAINER_H_
 #define GOSSAMER_RUNTIME_PEER_VOTE_TRAINER_H_

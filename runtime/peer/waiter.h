@@ -1,7 +1,7 @@
 // One coroutine waiting for a condition, with a deadline.
 //
 // The condition is polled whenever somebody says that something may have
-// changed.  Knows nothing of what is waited for.
+// changed.  This header knows nothing of what is waited for.
 
 #ifndef GOSSAMER_RUNTIME_PEER_WAITER_H_
 #define GOSSAMER_RUNTIME_PEER_WAITER_H_

@@ -1,7 +1,7 @@
 // The file of a peer's decisions: it has every one, or says that it ends.
 //
 // A log with a gap would replay another run, so the log ends at the first line
-// that cannot be kept.  Knows nothing of what decisions mean.
+// that cannot be kept.  This header knows nothing of what decisions mean.
 
 #ifndef GOSSAMER_RUNTIME_REPLAY_DECISION_LOG_H_
 #define GOSSAMER_RUNTIME_REPLAY_DECISION_LOG_H_

@@ -2,8 +2,8 @@
 // again: with them a run replays bit for bit whatever time does.
 //
 // Everything else follows from seed and configuration, so only what differs
-// from a run without deadlines, jumps and choices is written.  Knows nothing of
-// files or of how decisions are made.
+// from a run without deadlines, jumps and choices is written.  This header
+// knows nothing of files or of how decisions are made.
 
 #ifndef GOSSAMER_RUNTIME_REPLAY_DECISIONS_H_
 #define GOSSAMER_RUNTIME_REPLAY_DECISIONS_H_

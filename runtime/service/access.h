@@ -4,7 +4,7 @@
 //   GetStatus             every identity of the run
 //   Stop, MeasureLinks    an operator, or a peer that is a member
 //
-// Pure: knows nothing of connections or certificates.
+// This header is pure and knows nothing of connections or certificates.
 
 #ifndef GOSSAMER_RUNTIME_SERVICE_ACCESS_H_
 #define GOSSAMER_RUNTIME_SERVICE_ACCESS_H_

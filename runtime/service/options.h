@@ -1,6 +1,6 @@
 // The command line of gossamer-topology.
 //
-// Knows flags and the run's configuration; starts nothing.
+// This header knows flags and the run's configuration; starts nothing.
 
 #ifndef GOSSAMER_RUNTIME_SERVICE_OPTIONS_H_
 #define GOSSAMER_RUNTIME_SERVICE_OPTIONS_H_

@@ -2,7 +2,7 @@
 //
 // A save is one transaction on a write-ahead log with synchronous=FULL: after a
 // crash or a power cut the file holds either the new record or the one before.
-// Knows nothing of what the record means.
+// This header knows nothing of what the record means.
 
 #ifndef GOSSAMER_RUNTIME_SERVICE_SQLITE_STORE_H_
 #define GOSSAMER_RUNTIME_SERVICE_SQLITE_STORE_H_

@@ -1,7 +1,7 @@
 // The state that the topology service keeps over a restart, and the right of
 // one of several instances to change it.
 //
-// Knows nothing of what the record means.
+// This header knows nothing of what the record means.
 
 #ifndef GOSSAMER_RUNTIME_SERVICE_STORE_H_
 #define GOSSAMER_RUNTIME_SERVICE_STORE_H_

@@ -3,7 +3,7 @@
 // It is a lock around the control plane, which does the work as long as this
 // process holds the store.  If several instances share a store, the others
 // stand by: they answer every call with UNAVAILABLE and name the active one.
-// Knows nothing of how the control plane decides.
+// This header knows nothing of how the control plane decides.
 
 #ifndef GOSSAMER_RUNTIME_SERVICE_TOPOLOGY_SERVICE_H_
 #define GOSSAMER_RUNTIME_SERVICE_TOPOLOGY_SERVICE_H_

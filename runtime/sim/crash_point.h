@@ -4,7 +4,7 @@
 // The memory of a dead process does not matter, so a crash between any two
 // lines is a crash between two of its effects: frames for the network,
 // operations on its disk, calls to the service.  A dead process has no effects.
-// Knows nothing of what the effects are.
+// This header knows nothing of what the effects are.
 
 #ifndef GOSSAMER_RUNTIME_SIM_CRASH_POINT_H_
 #define GOSSAMER_RUNTIME_SIM_CRASH_POINT_H_

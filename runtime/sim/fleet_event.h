@@ -1,7 +1,8 @@
 // The events of a rehearsed fleet, each at a moment of virtual time: peers
 // join, peers die, the service is down for a while, the links change.
 //
-// Knows how people write it ("30s join 1000"); nothing of a rehearsal.
+// This header knows how people write it ("30s join 1000"); nothing of a
+// rehearsal.
 
 #ifndef GOSSAMER_RUNTIME_SIM_FLEET_EVENT_H_
 #define GOSSAMER_RUNTIME_SIM_FLEET_EVENT_H_

@@ -3,8 +3,8 @@
 //
 // The real peers, codecs, edges, all-reduces, topology client and control plane
 // over a simulated network; only time is made up: a step takes the time that is
-// given for it, a message the time that its link needs.  Knows nothing of
-// files, terminals or where step times come from.
+// given for it, a message the time that its link needs.  This header knows
+// nothing of files, terminals or where step times come from.
 
 #ifndef GOSSAMER_RUNTIME_SIM_REHEARSAL_H_
 #define GOSSAMER_RUNTIME_SIM_REHEARSAL_H_

@@ -1,7 +1,7 @@
 // One peer of a rehearsal: the parts of peer_process.h on a simulated network
 // and a virtual clock.
 //
-// Knows nothing of other peers.
+// This header knows nothing of other peers.
 
 #ifndef GOSSAMER_RUNTIME_SIM_REHEARSED_PEER_H_
 #define GOSSAMER_RUNTIME_SIM_REHEARSED_PEER_H_

@@ -1,6 +1,7 @@
 // One peer's end of a SimNetwork, and the items that travel between two ends.
 //
-// Internal to runtime/sim.  Knows nothing of faults: SimNetwork makes them.
+// Internal to runtime/sim.  This header knows nothing of faults: SimNetwork
+// makes them.
 
 #ifndef GOSSAMER_RUNTIME_SIM_SIM_ENDPOINT_H_
 #define GOSSAMER_RUNTIME_SIM_SIM_ENDPOINT_H_

@@ -3,8 +3,9 @@
 //
 // On a living connection no frame is lost, repeated, reordered or damaged
 // unless SimChaos asks for it.  When a connection breaks, each end sees the
-// surviving frames (a random prefix in each direction) and then OnDown.  Knows
-// nothing of what the frames say.  One thread; a run depends on the seed only.
+// surviving frames (a random prefix in each direction) and then OnDown.  This
+// header knows nothing of what the frames say.  One thread; a run depends on
+// the seed only.
 
 #ifndef GOSSAMER_RUNTIME_SIM_SIM_NETWORK_H_
 #define GOSSAMER_RUNTIME_SIM_SIM_NETWORK_H_

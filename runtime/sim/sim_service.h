@@ -1,7 +1,7 @@
 // The topology service in virtual time: the real control plane, its record on a
 // disk that may be old, and calls that take time and get lost.
 //
-// Knows nothing of peers but their calls.
+// This header knows nothing of peers but their calls.
 
 #ifndef GOSSAMER_RUNTIME_SIM_SIM_SERVICE_H_
 #define GOSSAMER_RUNTIME_SIM_SIM_SERVICE_H_

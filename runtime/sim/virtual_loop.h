@@ -2,8 +2,8 @@
 //
 // A VirtualLoop is the queue of a whole test.  A VirtualPeerLoop is one peer's
 // part of it, so that a peer can be frozen, or destroyed with all callbacks
-// that it has left.  Knows nothing of networks: SimNetwork makes faults on
-// links.  One thread only.
+// that it has left.  This header knows nothing of networks: SimNetwork makes
+// faults on links.  One thread only.
 
 #ifndef GOSSAMER_RUNTIME_SIM_VIRTUAL_LOOP_H_
 #define GOSSAMER_RUNTIME_SIM_VIRTUAL_LOOP_H_

@@ -1,5 +1,5 @@
-// A sink that counts the events it hands on.  Knows nothing of what becomes of
-// them.
+// A sink that counts the events it hands on.  This header knows nothing of what
+// becomes of them.
 
 #ifndef GOSSAMER_RUNTIME_TELEMETRY_COUNTING_SINK_H_
 #define GOSSAMER_RUNTIME_TELEMETRY_COUNTING_SINK_H_

@@ -1,6 +1,6 @@
 // Draws curves as a picture: series in panels with axes, ticks and a legend.
 //
-// Knows nothing of what the curves measure.
+// This header knows nothing of what the curves measure.
 
 #ifndef GOSSAMER_RUNTIME_TELEMETRY_CURVES_H_
 #define GOSSAMER_RUNTIME_TELEMETRY_CURVES_H_

@@ -1,6 +1,6 @@
 // A picture of a fleet's mixing: the graph, and its matrix as a heat map.
 //
-// Knows nothing of how the two were made.
+// This header knows nothing of how the two were made.
 
 #ifndef GOSSAMER_RUNTIME_TELEMETRY_GRAPH_PICTURE_H_
 #define GOSSAMER_RUNTIME_TELEMETRY_GRAPH_PICTURE_H_

@@ -4,8 +4,8 @@
 // lines that do not fit are dropped, and writing goes on when there is room
 // again.  A line that a crash cut is removed at the next start.  With a limit
 // the oldest lines go: a file that has reached half of it becomes FILE.1, in
-// the place of the one before, and a new file begins.  Knows nothing of what
-// the numbers mean.
+// the place of the one before, and a new file begins.  This header knows
+// nothing of what the numbers mean.
 
 #ifndef GOSSAMER_RUNTIME_TELEMETRY_JSONL_SINK_H_
 #define GOSSAMER_RUNTIME_TELEMETRY_JSONL_SINK_H_

@@ -1,5 +1,6 @@
 // A sink that logs the events that ask for an action, each kind at most once a
-// minute, and hands all events on.  Knows nothing of where the log goes.
+// minute, and hands all events on.  This header knows nothing of where the log
+// goes.
 
 #ifndef GOSSAMER_RUNTIME_TELEMETRY_LOGGING_SINK_H_
 #define GOSSAMER_RUNTIME_TELEMETRY_LOGGING_SINK_H_

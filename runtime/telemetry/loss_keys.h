@@ -1,7 +1,8 @@
 // Players' losses as keys of a JSON object, one key a player:
 // "generator_loss".
 //
-// Knows nothing of the object's other keys, none of which ends in "_loss".
+// This header knows nothing of the object's other keys, none of which ends in
+// "_loss".
 
 #ifndef GOSSAMER_RUNTIME_TELEMETRY_LOSS_KEYS_H_
 #define GOSSAMER_RUNTIME_TELEMETRY_LOSS_KEYS_H_

@@ -1,7 +1,7 @@
 // The numbers of one round of one peer, its events, and the interface that
 // takes them.
 //
-// Knows nothing of files or terminals: sinks do.
+// This header knows nothing of files or terminals: sinks do.
 
 #ifndef GOSSAMER_RUNTIME_TELEMETRY_METRICS_H_
 #define GOSSAMER_RUNTIME_TELEMETRY_METRICS_H_

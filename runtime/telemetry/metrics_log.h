@@ -1,9 +1,8 @@
 // RoundMetrics and Events as lines of JSON, and back.
 //
-// The keys are the names of the fields in metrics.h, with one of loss_keys.h a
-// player; times are RFC 3339 in UTC.
-// Values that are not finite or not known are null or left out.  Knows nothing
-// of who writes the file.
+// README.md lists the keys, to which loss_keys.h adds one a player; times are
+// RFC 3339 in UTC.  Values that are not finite or not known are null or left
+// out.  This header knows nothing of who writes the file.
 
 #ifndef GOSSAMER_RUNTIME_TELEMETRY_METRICS_LOG_H_
 #define GOSSAMER_RUNTIME_TELEMETRY_METRICS_LOG_H_

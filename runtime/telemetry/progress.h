@@ -1,8 +1,8 @@
 // The progress of a run as text for people: a table that redraws in place on a
 // terminal, a line every few seconds anywhere else.
 //
-// Formatting is pure; the shell at the end writes.  Knows nothing of where the
-// numbers come from.
+// Formatting is pure; the shell at the end writes.  This header knows nothing
+// of where the numbers come from.
 
 #ifndef GOSSAMER_RUNTIME_TELEMETRY_PROGRESS_H_
 #define GOSSAMER_RUNTIME_TELEMETRY_PROGRESS_H_

@@ -3,7 +3,8 @@
 // A transport keeps connections to peers alive and reports them to its listener
 // on the event loop, never inline.  It never reorders frames within one
 // connection.  When a connection breaks it may lose a suffix of the frames that
-// were sent; it never retries.  Knows nothing of what the frames say.
+// were sent; it never retries.  This header knows nothing of what the frames
+// say.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_TRANSPORT_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_TRANSPORT_H_

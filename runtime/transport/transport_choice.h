@@ -1,6 +1,6 @@
 // The transports that a configuration may ask for.
 //
-// Knows nothing of how they are made (transport_factory.h).
+// This header knows nothing of how they are made (transport_factory.h).
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_TRANSPORT_CHOICE_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_TRANSPORT_CHOICE_H_

@@ -1,7 +1,8 @@
 // Makes the transport of a peer by its name.
 //
-// A new transport is a folder here and a line in the table of
-// transport_factory.cc.  Knows nothing of configuration files.
+// A new transport is a folder here, a row in the table of transport_factory.cc
+// and a name in transport_choice.h.  This header knows nothing of configuration
+// files.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_TRANSPORT_FACTORY_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_TRANSPORT_FACTORY_H_

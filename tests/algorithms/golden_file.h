@@ -1,5 +1,5 @@
 // Reads bytes that must never change from tests/golden/NAME.bin in the source
-// tree.  Knows nothing of their formats.
+// tree.  This header knows nothing of their formats.
 
 #ifndef GOSSAMER_TESTS_ALGORITHMS_GOLDEN_FILE_H_
 #define GOSSAMER_TESTS_ALGORITHMS_GOLDEN_FILE_H_

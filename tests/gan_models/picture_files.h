@@ -1,6 +1,6 @@
 // Picture files of any size and kind, made in memory, and files on the disk.
 //
-// Knows nothing of what reads them.
+// This header knows nothing of what reads them.
 
 #ifndef GOSSAMER_TESTS_GAN_MODELS_PICTURE_FILES_H_
 #define GOSSAMER_TESTS_GAN_MODELS_PICTURE_FILES_H_

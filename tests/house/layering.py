@@ -9,9 +9,9 @@ import os
 import re
 import sys
 
-# The floors, lowest first: a file includes its own floor and those below.
-FLOORS = ["algorithms", "topology", "gan_models", "runtime", "tests"]
-# The messages of proto/ are known from the second floor up.
+# The layers, lowest first: a file includes its own layer and those below.
+LAYERS = ["algorithms", "topology", "gan_models", "runtime", "tests"]
+# The messages of proto/ are known from the second layer up.
 KNOWS_PROTO = {"topology", "runtime", "tests"}
 # Headers that only some files may include.
 EXTERNAL = [
@@ -45,21 +45,21 @@ MAY_ASK_DATE = [
 CHANGED_BY_TORCH = re.compile(r"^(google/protobuf|proto)/")
 
 
-def floor_of(path):
+def layer_of(path):
     first = path.split("/")[0]
-    return FLOORS.index(first) if first in FLOORS else None
+    return LAYERS.index(first) if first in LAYERS else None
 
 
 def check_includes(path, text, problems):
     includes = re.findall(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', text, re.M)
-    own = floor_of(path)
+    own = layer_of(path)
     for name in includes:
-        floor = floor_of(name)
-        if floor is not None and floor > own:
-            problems.append(f"{path}: includes {name}, which is a floor above")
+        layer = layer_of(name)
+        if layer is not None and layer > own:
+            problems.append(f"{path}: includes {name}, which is a layer above")
         if (name.startswith(("proto/", "google/protobuf/")) and
-                FLOORS[own] not in KNOWS_PROTO):
-            problems.append(f"{path}: includes {name}: {FLOORS[own]} knows no "
+                LAYERS[own] not in KNOWS_PROTO):
+            problems.append(f"{path}: includes {name}: {LAYERS[own]} knows no "
                             "messages")
         for pattern, where, rule in EXTERNAL:
             if pattern.search(name) and not where.search(path):
@@ -117,7 +117,7 @@ def main():
             problems.append(f"{top}: has no README.md")
     if seen < 100:
         problems.append(f"only {seen} sources found: wrong folder?")
-    print("\n".join(problems) or f"{seen} sources keep the rules of the house")
+    print("\n".join(problems) or f"{seen} sources keep the rules of the layers")
     return 1 if problems else 0
 
 

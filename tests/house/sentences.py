@@ -3,8 +3,9 @@
 
 A sentence that begins with "Who ...", "What ...", "Where ...", "One that ...",
 "That which ...", "Nobody who ..." and is no question has a clause in the place
-of its subject: name the peer, the value or the file that it is about.  A name of
-a test is read as the sentence that its words make.
+of its subject: name the peer, the value or the file that it is about.  So does
+one that begins with "Knows ...".  A name of a test is read as the sentence that
+its words make; what it tests may be its subject.
 
   sentences.py [ROOT]
 """
@@ -19,6 +20,7 @@ HEADLESS = re.compile(
     r"^(?:Who|Whom|Whose|Whoever|What|Whatever|Where|"
     r"One (?:that|who|which|whose|of whom)|"
     r"That which|(?:Nobody|Nothing|Anybody|Everybody) (?:who|that))\b")
+VERB = re.compile(r"^Knows\b")
 TEST = re.compile(r"\bTEST(?:_[FP])?\(\s*\w+,\s*(\w+)\s*\)|"
                   r"\bdef test_(\w+)\(")
 SLASHES = (".h", ".cc", ".cu", ".cuh", ".proto")
@@ -94,8 +96,10 @@ def headless(path):
     else:
         blocks = comment_blocks(lines, "#")
     sentences = [s for block in blocks for s in sentences_of(block)]
+    without = [s for s in sentences if VERB.match(s)]
     sentences += names_of_tests(text)
-    return [s for s in sentences if HEADLESS.match(s) and not s.endswith("?")]
+    return without + [s for s in sentences
+                      if HEADLESS.match(s) and not s.endswith("?")]
 
 
 def main():

@@ -1,8 +1,8 @@
 // Checks that the checkpoints which a peer reports are on its machine's disk,
 // through all of its processes.
 //
-// Knows nothing of parameters; of edges it reports to the ledger which
-// corrections a restored checkpoint holds.
+// This header knows nothing of parameters; of edges it reports to the ledger
+// which corrections a restored checkpoint holds.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_CHECKPOINT_WATCH_H_
 #define GOSSAMER_TESTS_SIMULATION_CHECKPOINT_WATCH_H_

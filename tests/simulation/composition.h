@@ -1,6 +1,6 @@
 // Turns a scenario into the options of its parts.
 //
-// Knows nothing of how they are run.
+// This header knows nothing of how they are run.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_COMPOSITION_H_
 #define GOSSAMER_TESTS_SIMULATION_COMPOSITION_H_

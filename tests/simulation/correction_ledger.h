@@ -7,7 +7,7 @@
 // it.  A correction may lack its opposite only if a peer of its incarnation
 // crashed, or left no record of the edge to its next incarnation, and then only
 // after the last one that the other end applied, unless there was a record.
-// Knows nothing of networks or codecs.
+// This header knows nothing of networks or codecs.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_CORRECTION_LEDGER_H_
 #define GOSSAMER_TESTS_SIMULATION_CORRECTION_LEDGER_H_

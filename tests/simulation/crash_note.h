@@ -2,7 +2,7 @@
 // ended the process.
 //
 // An assertion, a crash or a timeout leaves a signal's number and nothing else.
-// Knows nothing of the threads' work.
+// This header knows nothing of the threads' work.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_CRASH_NOTE_H_
 #define GOSSAMER_TESTS_SIMULATION_CRASH_NOTE_H_

@@ -1,7 +1,7 @@
 // A stream of draws under one key, of which scenarios are made.
 //
-// Knows nothing of the meaning of a draw.  A new kind of draw gets a key of its
-// own, so that the older draws of a seed stay as they are.
+// This header knows nothing of the meaning of a draw.  A new kind of draw gets
+// a key of its own, so that the older draws of a seed stay as they are.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_DRAWS_H_
 #define GOSSAMER_TESTS_SIMULATION_DRAWS_H_

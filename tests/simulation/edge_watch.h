@@ -1,7 +1,7 @@
 // Checks the edges of one peer after each of its events: epochs and frontiers
 // only rise, and what an edge holds stays within its bounds.
 //
-// Knows nothing of corrections, which the ledger follows.
+// This header knows nothing of corrections, which the ledger follows.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_EDGE_WATCH_H_
 #define GOSSAMER_TESTS_SIMULATION_EDGE_WATCH_H_

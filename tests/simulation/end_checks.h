@@ -1,6 +1,6 @@
 // Checks of a fleet once it is calm, of its parameters and of its edges.
 //
-// Knows nothing of how peers are run, or of time.
+// This header knows nothing of how peers are run, or of time.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_END_CHECKS_H_
 #define GOSSAMER_TESTS_SIMULATION_END_CHECKS_H_

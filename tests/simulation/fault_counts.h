@@ -1,7 +1,7 @@
 // Counts of each kind of fault, in one seed or in many.
 //
-// The counts are of faults that happened, not of drawn ones.  Knows nothing of
-// their kinds.
+// The counts are of faults that happened, not of drawn ones.  This header knows
+// nothing of their kinds.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_FAULT_COUNTS_H_
 #define GOSSAMER_TESTS_SIMULATION_FAULT_COUNTS_H_

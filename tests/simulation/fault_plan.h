@@ -1,8 +1,8 @@
 // Faults drawn from a seed, as rates per pair or peer and interval.
 //
 // The defaults are the mixture of the edge protocol's search: lost connections,
-// stalled links and frozen peers, with an interval of about a round.  Knows
-// nothing of crashes of peers: tests make those.
+// stalled links and frozen peers, with an interval of about a round.  This
+// header knows nothing of crashes of peers: tests make those.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_FAULT_PLAN_H_
 #define GOSSAMER_TESTS_SIMULATION_FAULT_PLAN_H_

@@ -1,7 +1,7 @@
 // The faults of a scenario, drawn interval by interval from its seed.
 //
 // Decides which fault comes when; its user makes a peer die and come back.
-// Knows nothing of what peers do.
+// This header knows nothing of what peers do.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_FAULT_SWARM_H_
 #define GOSSAMER_TESTS_SIMULATION_FAULT_SWARM_H_

@@ -1,6 +1,6 @@
 // Checks that a state which joiners get lies between those that members gave.
 //
-// Knows nothing of who gave or got them.
+// This header knows nothing of who gave or got them.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_GIVEN_STATES_H_
 #define GOSSAMER_TESTS_SIMULATION_GIVEN_STATES_H_

@@ -1,7 +1,7 @@
 // The peers of one simulation: their machines, their present processes, and the
 // rounds that they have reached.
 //
-// Knows nothing of faults or phases.
+// This header knows nothing of faults or phases.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_HOSTS_H_
 #define GOSSAMER_TESTS_SIMULATION_HOSTS_H_

@@ -5,8 +5,8 @@
 // judges each change by the rules alone.  An evicted peer had missed its lease
 // and was suspected, or had died again and again before it trained.  A peer
 // that enters a running fleet has parameters.  A fleet whose peers all begin
-// anew begins with what all of them have.  Knows nothing of how the service
-// decides, so that a mistake there shows.
+// anew begins with what all of them have.  This header knows nothing of how the
+// service decides, so that a mistake there shows.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_MEMBER_WATCH_H_
 #define GOSSAMER_TESTS_SIMULATION_MEMBER_WATCH_H_

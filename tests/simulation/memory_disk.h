@@ -3,8 +3,8 @@
 //
 // A written file's bytes are durable when the write returns.  Its name, and the
 // changes of renames and removals, are durable only once the folder is synced.
-// A power cut keeps a prefix of the changes that were not.  Knows nothing of
-// checkpoints.
+// A power cut keeps a prefix of the changes that were not.  This header knows
+// nothing of checkpoints.
 //
 // Source of the model: Pillai et al., "All File Systems Are Not Created Equal",
 // OSDI 2014, on file systems with ordered metadata.

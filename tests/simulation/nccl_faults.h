@@ -1,7 +1,7 @@
 // The part of a scenario that is about NCCL: where peers are, and how its
 // operations fail.
 //
-// Knows nothing of the other faults of a seed.
+// This header knows nothing of the other faults of a seed.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_NCCL_FAULTS_H_
 #define GOSSAMER_TESTS_SIMULATION_NCCL_FAULTS_H_

@@ -2,8 +2,8 @@
 //
 // A local step on the compute engine may change them, a correction that an edge
 // reports, and a restored checkpoint.  A copy gets exactly the reported changes
-// and must stay equal bit for bit.  Knows nothing of the sources of the
-// reports.
+// and must stay equal bit for bit.  This header knows nothing of the sources of
+// the reports.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_PARAMETER_WATCH_H_
 #define GOSSAMER_TESTS_SIMULATION_PARAMETER_WATCH_H_

@@ -1,7 +1,7 @@
 // Mixing of a small share of scenarios: graphs, weights, overlaps and rhythms
 // that DrawScenario does not draw otherwise.
 //
-// Knows nothing of faults.
+// This header knows nothing of faults.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_RARE_MIXING_H_
 #define GOSSAMER_TESTS_SIMULATION_RARE_MIXING_H_

@@ -1,7 +1,7 @@
 // The surroundings of the processes of a simulation: the state that all of them
 // share, and the machines, which outlive their processes.
 //
-// Knows nothing of what a process does.
+// This header knows nothing of what a process does.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_SIM_WORLD_H_
 #define GOSSAMER_TESTS_SIMULATION_SIM_WORLD_H_

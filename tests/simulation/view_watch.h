@@ -1,7 +1,7 @@
 // Checks the views that one peer takes: each is newer than the one before, and
 // living peers have the same view by the same number.
 //
-// Knows nothing of what a view says of its members.
+// This header knows nothing of what a view says of its members.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_VIEW_WATCH_H_
 #define GOSSAMER_TESTS_SIMULATION_VIEW_WATCH_H_

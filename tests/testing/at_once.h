@@ -1,6 +1,6 @@
 // A worker for StateCollector that runs its work at once.
 //
-// Knows nothing of the work.
+// This header knows nothing of the work.
 
 #ifndef GOSSAMER_TESTS_TESTING_AT_ONCE_H_
 #define GOSSAMER_TESTS_TESTING_AT_ONCE_H_

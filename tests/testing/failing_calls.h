@@ -2,7 +2,7 @@
 // are cut short, or that is killed before one.
 //
 // The process is traced (ptrace), so calls from within libraries count too.
-// Knows nothing of the work.
+// This header knows nothing of the work.
 
 #ifndef GOSSAMER_TESTS_TESTING_FAILING_CALLS_H_
 #define GOSSAMER_TESTS_TESTING_FAILING_CALLS_H_

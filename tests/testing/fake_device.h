@@ -6,7 +6,7 @@
 // asked for: the first questions whether an event has passed are answered with
 // no, and the host's side of a copy refuses the host until the copy is done, so
 // that a forgotten synchronisation ends with a signal, too.  Copies are
-// counted. Knows nothing of what is computed.
+// counted. This header knows nothing of what is computed.
 
 #ifndef GOSSAMER_TESTS_TESTING_FAKE_DEVICE_H_
 #define GOSSAMER_TESTS_TESTING_FAKE_DEVICE_H_

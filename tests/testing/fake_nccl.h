@@ -2,8 +2,8 @@
 //
 // Streams run their operations in order, and a pair takes place once it is
 // first on both streams, as on real devices: pairs that are launched in orders
-// that do not agree wait for each other for ever, and FakeNccl says so.  Knows
-// nothing of transports.
+// that do not agree wait for each other for ever, and FakeNccl says so.  This
+// header knows nothing of transports.
 
 #ifndef GOSSAMER_TESTS_TESTING_FAKE_NCCL_H_
 #define GOSSAMER_TESTS_TESTING_FAKE_NCCL_H_

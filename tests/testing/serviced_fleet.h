@@ -3,7 +3,7 @@
 // test asks for.
 //
 // Every correction, step and view is checked as in fleet_swarm, and the first
-// violation is kept.  Knows nothing of the kinds of faults.
+// violation is kept.  This header knows nothing of the kinds of faults.
 
 #ifndef GOSSAMER_TESTS_TESTING_SERVICED_FLEET_H_
 #define GOSSAMER_TESTS_TESTING_SERVICED_FLEET_H_

@@ -1,8 +1,8 @@
 // A fleet in one process whose members never change, for tests and benchmarks
 // that need no service.
 //
-// It agrees on a last round as the topology service does, but at once.  Knows
-// nothing of networks.
+// It agrees on a last round as the topology service does, but at once.  This
+// header knows nothing of networks.
 
 #ifndef GOSSAMER_TESTS_TESTING_STATIC_MEMBERSHIP_H_
 #define GOSSAMER_TESTS_TESTING_STATIC_MEMBERSHIP_H_

@@ -1,7 +1,8 @@
 // The admission of registered incarnations to a view: of all together to the
 // first one, or to one that follows.
 //
-// Knows nothing of why a peer waits, and of who gives it parameters (Donors).
+// This header knows nothing of why a peer waits, and of who gives it parameters
+// (Donors).
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_ADMISSION_H_
 #define GOSSAMER_TOPOLOGY_FLEET_ADMISSION_H_

@@ -1,6 +1,6 @@
 // Decisions that wait a little, so that one is made for several members.
 //
-// Knows nothing of what is decided.
+// This header knows nothing of what is decided.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_BATCH_WINDOW_H_
 #define GOSSAMER_TOPOLOGY_FLEET_BATCH_WINDOW_H_

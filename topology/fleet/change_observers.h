@@ -1,6 +1,6 @@
 // Callbacks for the news that something may have changed, one per owner.
 //
-// Knows nothing of what changes.  One thread.
+// This header knows nothing of what changes.  One thread.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_CHANGE_OBSERVERS_H_
 #define GOSSAMER_TOPOLOGY_FLEET_CHANGE_OBSERVERS_H_

@@ -1,8 +1,8 @@
 // The consensus distance of a fleet at one round, of all parameters and of each
 // player.
 //
-// For people and pictures; nothing is decided from it.  Knows nothing of how it
-// is measured.
+// For people and pictures; nothing is decided from it.  This header knows
+// nothing of how it is measured.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_CONSENSUS_H_
 #define GOSSAMER_TOPOLOGY_FLEET_CONSENSUS_H_

@@ -1,6 +1,6 @@
 // Messages of the control plane as the values that a Fleet takes and gives.
 //
-// Knows nothing of what is decided from them.
+// This header knows nothing of what is decided from them.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_CONTROL_MESSAGES_H_
 #define GOSSAMER_TOPOLOGY_FLEET_CONTROL_MESSAGES_H_

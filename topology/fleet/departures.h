@@ -1,7 +1,7 @@
 // The departure of members in good order: a view has them as departures, or the
 // fleet stops as a whole.
 //
-// Knows nothing of evictions.
+// This header knows nothing of evictions.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_DEPARTURES_H_
 #define GOSSAMER_TOPOLOGY_FLEET_DEPARTURES_H_

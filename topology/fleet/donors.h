@@ -1,7 +1,7 @@
 // Chooses the members that give their parameters to peers that begin without
 // any.
 //
-// Knows nothing of how parameters travel.
+// This header knows nothing of how parameters travel.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_DONORS_H_
 #define GOSSAMER_TOPOLOGY_FLEET_DONORS_H_

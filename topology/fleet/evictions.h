@@ -2,7 +2,8 @@
 // those whose incarnations keep ending early; and how long each of them waits
 // before it may return.
 //
-// Knows nothing of departures in good order and of how peers are admitted.
+// This header knows nothing of departures in good order and of how peers are
+// admitted.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_EVICTIONS_H_
 #define GOSSAMER_TOPOLOGY_FLEET_EVICTIONS_H_
@@ -35,8 +36,8 @@ class Evictions {
         silent_(heartbeat) {}
 
   // Evicts members that have lost their lease and that enough neighbours
-  // suspect, as far as the fleet can be without them, together with those that
-  // are about to.
+  // suspect, as far as the fleet can be without them.  It waits briefly for
+  // members that are about to lose theirs, so that one view leaves all out.
   void EvictSilent(absl::Time now);
   // An eviction waits for others.
   bool waits_for_more() const { return silent_.begun(); }

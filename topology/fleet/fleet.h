@@ -2,8 +2,9 @@
 // members' rounds, and the stop.
 //
 // A state machine: events come in with their time, answers go out.  Its parts
-// decide, each about its own record; this class calls them in order.  Knows
-// nothing of gRPC, clocks, threads or files; `record()` is what a store saves.
+// decide, each about its own record; this class calls them in order.  This
+// header knows nothing of gRPC, clocks, threads or files; `record()` is what a
+// store saves.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_FLEET_H_
 #define GOSSAMER_TOPOLOGY_FLEET_FLEET_H_

@@ -1,7 +1,7 @@
 // Lines for people about what a fleet decided and its record does not show.
 //
-// Knows nothing of logs: the owner of the fleet takes the lines and writes
-// them.
+// This header knows nothing of logs: the owner of the fleet takes the lines and
+// writes them.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_FLEET_NOTES_H_
 #define GOSSAMER_TOPOLOGY_FLEET_FLEET_NOTES_H_

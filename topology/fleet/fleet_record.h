@@ -1,6 +1,7 @@
 // The plain values that a Fleet keeps, hears and answers.
 //
-// Knows nothing of the decisions made from them, of messages or of files.
+// This header knows nothing of the decisions made from them, of messages or of
+// files.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_FLEET_RECORD_H_
 #define GOSSAMER_TOPOLOGY_FLEET_FLEET_RECORD_H_

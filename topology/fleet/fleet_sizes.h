@@ -1,6 +1,6 @@
 // The numbers of members that a fleet can have, by its schedule and its floors.
 //
-// Knows nothing of who the members are.
+// This header knows nothing of who the members are.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_FLEET_SIZES_H_
 #define GOSSAMER_TOPOLOGY_FLEET_FLEET_SIZES_H_

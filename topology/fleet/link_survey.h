@@ -3,8 +3,8 @@
 //
 // Pairs have slots such that every peer is in one pair at a time (the circle
 // method for round-robin tournaments), so that no two measurements share a
-// peer's uplink.  Pure state: events come in with their time.  Knows nothing
-// of calls, and of how a link is measured.
+// peer's uplink.  Pure state: events come in with their time.  This header
+// knows nothing of calls, and of how a link is measured.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_LINK_SURVEY_H_
 #define GOSSAMER_TOPOLOGY_FLEET_LINK_SURVEY_H_

@@ -1,7 +1,7 @@
 // Players' losses as two lists of a message, their names and their values.
 //
 // One message may be a heartbeat and another one a status: both have the lists
-// under the same names.  Knows nothing of what else a message has.
+// under the same names.  This header knows nothing of what else a message has.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_LOSSES_MESSAGE_H_
 #define GOSSAMER_TOPOLOGY_FLEET_LOSSES_MESSAGE_H_

@@ -25,7 +25,8 @@ class MemberRounds {
   MemberRounds(const Roster& roster, const View& view, absl::Duration heartbeat)
       : roster_(roster), view_(view), heartbeat_(heartbeat) {}
 
-  // Rounds of the members, the largest first, without one that cannot be.
+  // Rounds of the members, the largest first, without one that is too far ahead
+  // of all others to be true.
   std::vector<uint64_t> Rounds() const;
   uint64_t MaxRound() const;
   // The largest that two members with a lease have got to; of two members, the

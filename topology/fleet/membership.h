@@ -4,8 +4,8 @@
 // RenewIncarnation(), ViewAdopted(), RequestLeave() and Suspect().
 //
 // The round loop reads it at round boundaries and never waits for it once it
-// trains: with the service gone it goes on with the last view.  Knows nothing
-// of transports or of how the service is reached.
+// trains: with the service gone it goes on with the last view.  This header
+// knows nothing of transports or of how the service is reached.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_MEMBERSHIP_H_
 #define GOSSAMER_TOPOLOGY_FLEET_MEMBERSHIP_H_

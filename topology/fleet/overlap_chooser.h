@@ -1,7 +1,7 @@
-// The number of steps behind which an exchange should hide, from the times that
-// peers measure.
+// The number of rounds behind which an exchange should hide, from the times
+// that peers measure.
 //
-// Knows nothing of views, heartbeats or clocks.
+// This header knows nothing of views, heartbeats or clocks.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_OVERLAP_CHOOSER_H_
 #define GOSSAMER_TOPOLOGY_FLEET_OVERLAP_CHOOSER_H_

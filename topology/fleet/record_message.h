@@ -1,6 +1,6 @@
 // A FleetRecord as messages and as bytes.
 //
-// Knows nothing of where they are kept.
+// This header knows nothing of where they are kept.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_RECORD_MESSAGE_H_
 #define GOSSAMER_TOPOLOGY_FLEET_RECORD_MESSAGE_H_

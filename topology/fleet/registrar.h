@@ -2,8 +2,8 @@
 // incarnation that sends it is to the fleet: a member, a peer that joins, or
 // refused.
 //
-// Changes nothing but the record that it is given.  Knows nothing of when a
-// peer is admitted.
+// Changes nothing but the record that it is given.  This header knows nothing
+// of when a peer is admitted.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_REGISTRAR_H_
 #define GOSSAMER_TOPOLOGY_FLEET_REGISTRAR_H_

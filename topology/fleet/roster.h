@@ -1,8 +1,8 @@
 // The peers that have registered: what is kept of each, what this incarnation
 // of the service has heard of each, and whether its lease holds.
 //
-// Owns the members' records and decides nothing about them.  Knows nothing of
-// views, suspicions and stops.
+// Owns the members' records and decides nothing about them.  This header knows
+// nothing of views, suspicions and stops.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_ROSTER_H_
 #define GOSSAMER_TOPOLOGY_FLEET_ROSTER_H_

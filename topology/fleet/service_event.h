@@ -3,8 +3,8 @@
 // counted.
 //
 // A name that is not in this list does not compile.  Names are in logs, in
-// `gossamer status --json` and in people's scripts.  Knows nothing of the code
-// that reports.
+// `gossamer status --json` and in people's scripts.  This header knows nothing
+// of the code that reports.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_SERVICE_EVENT_H_
 #define GOSSAMER_TOPOLOGY_FLEET_SERVICE_EVENT_H_

@@ -4,7 +4,7 @@
 // one sign, both from the seed.  It is linear, so the sketch of a difference is
 // the difference of the sketches, and E of its squared norm is the squared
 // norm, with a relative standard deviation of at most sqrt(2 / kSketchBuckets),
-// 9 %. Knows nothing of who sends it where.
+// 9 %. This header knows nothing of who sends it where.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_SKETCH_H_
 #define GOSSAMER_TOPOLOGY_FLEET_SKETCH_H_

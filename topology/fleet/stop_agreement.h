@@ -1,7 +1,7 @@
 // The agreement of a fleet on one last round: proposal, acknowledgements,
 // commit (StopState).
 //
-// Knows nothing of who asked for it.
+// This header knows nothing of who asked for it.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_STOP_AGREEMENT_H_
 #define GOSSAMER_TOPOLOGY_FLEET_STOP_AGREEMENT_H_

@@ -1,6 +1,6 @@
 // The members that their neighbours suspect, and whether enough of them do.
 //
-// Knows nothing of what becomes of a suspected member.
+// This header knows nothing of what becomes of a suspected member.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_SUSPICION_H_
 #define GOSSAMER_TOPOLOGY_FLEET_SUSPICION_H_
@@ -50,8 +50,8 @@ class Suspicion {
   // The schedule of the present view; nullptr: there is none, or its rows
   // change from round to round.
   const MixingSchedule* FixedSchedule() const;
-  // `m` may mix with `id` by the present view: where rows change, and where
-  // `id` is in none, as any member may.
+  // Returns whether `m` may be a neighbour of `id` in the present view: any
+  // member may if rows change, or if `id` is in no row.
   bool MayMix(const MemberRecord& m, PeerId id) const;
   int Needed(PeerId id, absl::Time now) const;
 

@@ -1,8 +1,8 @@
 // Views as the answers of the topology service carry them: whole to a peer that
 // has none, and as a change to one that has a view which was sent lately.
 //
-// A message is made and signed once for all peers that get it.  Knows nothing
-// of who is a member.
+// A message is made and signed once for all peers that get it.  This header
+// knows nothing of who is a member.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_VIEW_ANSWERS_H_
 #define GOSSAMER_TOPOLOGY_FLEET_VIEW_ANSWERS_H_

@@ -1,8 +1,8 @@
 // A view as what differs in its members from an earlier one, so that a large
 // fleet learns in few bytes that a member has come or gone.
 //
-// On messages, since a signature is of a message.  Knows nothing of who has
-// which view.
+// On messages, since a signature is of a message.  This header knows nothing of
+// who has which view.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_VIEW_CHANGE_H_
 #define GOSSAMER_TOPOLOGY_FLEET_VIEW_CHANGE_H_

@@ -2,7 +2,7 @@
 // service knows by them those that it has made, though its disk may be older.
 //
 // Only the service has the key.  Peers keep a MAC with its view and hand both
-// back.  Knows nothing of where the key is kept.
+// back.  This header knows nothing of where the key is kept.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_VIEW_MAC_H_
 #define GOSSAMER_TOPOLOGY_FLEET_VIEW_MAC_H_

@@ -1,6 +1,6 @@
 // A View as it travels and as the topology service stores it.
 //
-// Knows nothing of connections or files.
+// This header knows nothing of connections or files.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_VIEW_MESSAGE_H_
 #define GOSSAMER_TOPOLOGY_FLEET_VIEW_MESSAGE_H_

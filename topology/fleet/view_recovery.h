@@ -2,7 +2,7 @@
 // fleet: a peer that trains by a newer view sends it back.
 //
 // A view says as much as an older disk would, and the rest goes as with one.
-// Knows nothing of where views and records are kept.
+// This header knows nothing of where views and records are kept.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_VIEW_RECOVERY_H_
 #define GOSSAMER_TOPOLOGY_FLEET_VIEW_RECOVERY_H_

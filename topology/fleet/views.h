@@ -1,8 +1,8 @@
 // The views of a fleet: the first one, those that follow it, and whether its
 // members train by the present one.
 //
-// Makes a view from the roster as it is.  Knows nothing of why members came or
-// went.
+// Makes a view from the roster as it is.  This header knows nothing of why
+// members came or went.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_VIEWS_H_
 #define GOSSAMER_TOPOLOGY_FLEET_VIEWS_H_

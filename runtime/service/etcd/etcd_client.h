@@ -1,6 +1,6 @@
 // Blocking calls to etcd, each with a deadline: a key, a transaction, a lease.
 //
-// Knows nothing of what is stored there.
+// This header knows nothing of what is stored there.
 
 #ifndef GOSSAMER_RUNTIME_SERVICE_ETCD_ETCD_CLIENT_H_
 #define GOSSAMER_RUNTIME_SERVICE_ETCD_ETCD_CLIENT_H_

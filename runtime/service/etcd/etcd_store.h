@@ -8,7 +8,7 @@
 // revision, so that a save whose outcome was unknown cannot come after a later
 // one.
 //
-// Knows nothing of what the record means.
+// This header knows nothing of what the record means.
 
 #ifndef GOSSAMER_RUNTIME_SERVICE_ETCD_ETCD_STORE_H_
 #define GOSSAMER_RUNTIME_SERVICE_ETCD_ETCD_STORE_H_

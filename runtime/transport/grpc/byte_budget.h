@@ -1,8 +1,8 @@
 // A limit on the bytes that all connections of a process hold together, and the
 // shares that are taken out of it.
 //
-// Internal to transport/grpc; loop only.  Knows nothing of what the bytes are
-// for.
+// Internal to transport/grpc; loop only.  This header knows nothing of what the
+// bytes are for.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_BYTE_BUDGET_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_BYTE_BUDGET_H_

@@ -1,7 +1,7 @@
 // The calls that have begun on a connection, as gRPC's own counters (channelz)
 // have them.
 //
-// Internal to transport/grpc.  Knows nothing of what they are for.
+// Internal to transport/grpc.  This header knows nothing of what they are for.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_CALL_COUNTER_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_CALL_COUNTER_H_

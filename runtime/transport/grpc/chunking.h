@@ -10,7 +10,8 @@
 // `flags` is 1 for the first chunk of a frame, 2 for the last, 3 for both.
 // `parts` is 0, or the number of frames on as many lanes that make one frame
 // (lanes.h).  `length` counts the bytes of head ++ body in this chunk; `crc` is
-// the CRC-32C of everything but itself.  Knows nothing of streams or of gRPC.
+// the CRC-32C of everything but itself.  This header knows nothing of streams
+// or of gRPC.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_CHUNKING_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_CHUNKING_H_

@@ -1,8 +1,8 @@
 // One connection as a listener knows it: its first stream, and further lanes if
 // the dialling end wants them.
 //
-// Internal to transport/grpc; loop only.  Knows nothing of peers, or of who
-// dials when.
+// Internal to transport/grpc; loop only.  This header knows nothing of peers,
+// or of who dials when.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_CONNECTION_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_CONNECTION_H_

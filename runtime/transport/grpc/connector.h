@@ -1,7 +1,7 @@
 // The loop's side of a gRPC transport: the streams of every peer, who dials and
 // when again, and the events for the listener.
 //
-// Internal to transport/grpc; loop only.  Knows nothing of bytes.
+// Internal to transport/grpc; loop only.  This header knows nothing of bytes.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_CONNECTOR_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_CONNECTOR_H_

@@ -5,7 +5,8 @@
 // come without a pause, the thread that polls does not even return.  So a
 // thread of its own compares the bytes that TCP has brought with those of the
 // messages that came out of them.  Internal to transport/grpc; also before the
-// service.  Knows nothing of HTTP/2's frames, of peers or of what messages say.
+// service.  This header knows nothing of HTTP/2's frames, of peers or of what
+// messages say.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_FLOOD_GUARD_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_FLOOD_GUARD_H_

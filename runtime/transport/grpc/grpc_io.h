@@ -2,8 +2,8 @@
 //
 // Internal to transport/grpc.  All I/O is done on the loop, which polls the
 // queue while it has nothing else to do.  A thread that hands frames over would
-// cost two wake-ups per exchange, more than moving 64 KiB does.  Knows nothing
-// of peers.
+// cost two wake-ups per exchange, more than moving 64 KiB does.  This header
+// knows nothing of peers.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_GRPC_IO_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_GRPC_IO_H_

@@ -1,6 +1,6 @@
 // Carries errors between gRPC and Abseil, whose codes are the same numbers.
 //
-// Knows nothing of the calls that fail.
+// This header knows nothing of the calls that fail.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_GRPC_STATUS_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_GRPC_STATUS_H_

@@ -1,8 +1,8 @@
 // The I/O of one gRPC stream, dialled or accepted: a queue of frames out, a
 // sequence of frames in.
 //
-// Internal to transport/grpc; loop only.  Knows nothing of peers; its owner
-// decides what follows when a stream ends.
+// Internal to transport/grpc; loop only.  This header knows nothing of peers;
+// its owner decides what follows when a stream ends.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_GRPC_STREAM_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_GRPC_STREAM_H_

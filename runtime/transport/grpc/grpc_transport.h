@@ -3,8 +3,8 @@
 //
 // All I/O is done on the loop, between its other work.  With certificates both
 // ends of a stream prove which peer of which run they are.  Without them, only
-// loopback addresses are served unless the options allow others.  Knows nothing
-// of what the frames say.
+// loopback addresses are served unless the options allow others.  This header
+// knows nothing of what the frames say.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_GRPC_TRANSPORT_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_GRPC_TRANSPORT_H_

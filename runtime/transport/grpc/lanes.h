@@ -5,7 +5,7 @@
 // and little of that after a loss; several connections give several times as
 // much.  The first lane carries all frames, whole or as part 0, and so their
 // order.  The other lanes carry parts only, in the same order, and need no
-// numbers.  Knows nothing of streams or of gRPC.
+// numbers.  This header knows nothing of streams or of gRPC.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_LANES_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_LANES_H_

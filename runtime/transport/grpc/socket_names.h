@@ -1,7 +1,7 @@
 // The names of a socket, the kernel's own and the address of its other end; and
 // its end.
 //
-// Internal to transport/grpc.  Knows nothing of what they are for.
+// Internal to transport/grpc.  This header knows nothing of what they are for.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_SOCKET_NAMES_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_SOCKET_NAMES_H_

@@ -1,7 +1,7 @@
 // The options of a TCP socket that suit a long fat link and need no privileges,
 // and their way into gRPC's sockets.
 //
-// Internal to transport/grpc.  Knows nothing of streams.
+// Internal to transport/grpc.  This header knows nothing of streams.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_SOCKET_TUNING_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_SOCKET_TUNING_H_

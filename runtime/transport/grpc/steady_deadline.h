@@ -1,6 +1,6 @@
 // Deadlines for gRPC that do not move when the machine's date is set.
 //
-// Knows nothing of what waits for them.
+// This header knows nothing of what waits for them.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_STEADY_DEADLINE_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_STEADY_DEADLINE_H_

@@ -1,7 +1,7 @@
 // Credentials for gRPC from a folder of certificates: TLS 1.3, certificates at
 // both ends, files that are read again when they change.
 //
-// Knows nothing of streams or services.
+// This header knows nothing of streams or services.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_TLS_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_TLS_H_

@@ -5,7 +5,7 @@
 // others gRPC gets no byte, and hears nothing.  A thread of the gate carries
 // the bytes between the two sockets, since gRPC takes over no connection of TLS
 // that another has begun.  Internal to transport/grpc; also before the service.
-// Knows nothing of HTTP/2 or peers.
+// This header knows nothing of HTTP/2 or peers.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_TLS_GATE_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_TLS_GATE_H_

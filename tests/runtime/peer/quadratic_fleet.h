@@ -1,7 +1,7 @@
 // The fleet that most tests of the round loop use: a noisy, heterogeneous
 // quadratic game with OAdam.
 //
-// Knows nothing of the faults of a test.
+// This header knows nothing of the faults of a test.
 
 #ifndef GOSSAMER_TESTS_RUNTIME_PEER_QUADRATIC_FLEET_H_
 #define GOSSAMER_TESTS_RUNTIME_PEER_QUADRATIC_FLEET_H_

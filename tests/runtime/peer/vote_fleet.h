@@ -1,7 +1,7 @@
 // DataLens without networks: teachers vote by a formula, and the student's
 // images are what it has learnt.
 //
-// Knows nothing of what is tested.
+// This header knows nothing of what is tested.
 
 #ifndef GOSSAMER_TESTS_RUNTIME_PEER_VOTE_FLEET_H_
 #define GOSSAMER_TESTS_RUNTIME_PEER_VOTE_FLEET_H_

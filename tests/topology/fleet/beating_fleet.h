@@ -1,6 +1,6 @@
 // A Fleet on a ring whose peers send heartbeats once a second.
 //
-// Knows nothing of the test's changes to them.
+// This header knows nothing of the test's changes to them.
 
 #ifndef GOSSAMER_TESTS_TOPOLOGY_FLEET_BEATING_FLEET_H_
 #define GOSSAMER_TESTS_TOPOLOGY_FLEET_BEATING_FLEET_H_
