@@ -45,6 +45,7 @@ class EverySchedule : public testing::TestWithParam<std::string> {};
 
 TEST_P(EverySchedule, IsSymmetricAndDoublyStochasticInEveryRound) {
   for (int size : {1, 2, 4, 8, 32}) {
+    if (size == 1 && GetParam() == "torus") continue;  // has two at least
     for (uint64_t seed = 0; seed < 5; ++seed) {
       const auto schedule = Make(GetParam(), size, seed);
       ASSERT_EQ(schedule->size(), size);
