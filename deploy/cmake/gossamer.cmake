@@ -104,6 +104,8 @@ function(gossamer_test NAME)
   target_link_libraries(${NAME}_test PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
   add_test(NAME ${NAME} COMMAND ${NAME}_test WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   gossamer_time_limit(${ARG_TIMEOUT} ${NAME})
+  # As the programs that compute with libtorch set it (runtime/daemon/peer_main.cc).
+  set_property(TEST ${NAME} APPEND PROPERTY ENVIRONMENT MKL_CBWR=AUTO)
 endfunction()
 
 function(gossamer_benchmark NAME)

@@ -1,6 +1,7 @@
 // gossamer-models: the commands beside training that need libtorch.
 
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 #include "absl/status/status.h"
@@ -176,4 +177,8 @@ int Run(int argc, char** argv) {
 }  // namespace
 }  // namespace gossamer
 
-int main(int argc, char** argv) { return gossamer::Run(argc, argv); }
+int main(int argc, char** argv) {
+  // The bits of a peer (peer_main.cc).
+  setenv("MKL_CBWR", "AUTO", /*overwrite=*/0);
+  return gossamer::Run(argc, argv);
+}

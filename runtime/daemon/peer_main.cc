@@ -161,6 +161,9 @@ int Run(const PeerFlags& flags, char** argv) {
 int PeerMain(int argc, char** argv) {
   // gRPC's own lines say less than the log; a setting of the user stays.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+  // Without it the bits of libtorch's matrix products depend, on an AMD EPYC,
+  // on where their operands lie in memory, and a replay's would be others.
+  setenv("MKL_CBWR", "AUTO", /*overwrite=*/0);
   // Both settings are the process's, and are made before the first thread.
   KeepFreedMemory();
   RaiseDescriptorLimit();
