@@ -4,7 +4,7 @@
 // An answer over a link that is long, or full of payloads, takes seconds.  Were
 // the limit a constant below that, a peer would not hear the service again
 // before the link is empty; were it a large one, a call to a machine that is
-// gone would cost a lease.  This file is pure: it knows no clock.
+// gone would cost a lease.  This header is pure and knows no clock.
 
 #ifndef GOSSAMER_RUNTIME_MEMBERSHIP_CALL_LIMIT_H_
 #define GOSSAMER_RUNTIME_MEMBERSHIP_CALL_LIMIT_H_

@@ -96,10 +96,10 @@ def headless(path):
     else:
         blocks = comment_blocks(lines, "#")
     sentences = [s for block in blocks for s in sentences_of(block)]
-    without = [s for s in sentences if VERB.match(s)]
+    bare = [s for s in sentences if VERB.match(s)]
     sentences += names_of_tests(text)
-    return without + [s for s in sentences
-                      if HEADLESS.match(s) and not s.endswith("?")]
+    return bare + [s for s in sentences
+                   if HEADLESS.match(s) and not s.endswith("?")]
 
 
 def main():

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 constexpr char kSites[] = "near:1-3,9-20 far:4-8,21-64";
 
-// With what each graph needs.
+// The graph of that name with all that it needs.
 ScheduleSpec Named(const std::string& schedule, int size) {
   ScheduleSpec spec;
   spec.graph = schedule;
