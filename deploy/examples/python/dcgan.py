@@ -18,8 +18,8 @@ def draw(shape, count, generator):
     y, x = torch.meshgrid(torch.arange(SIZE) - 7.5, torch.arange(SIZE) - 7.5,
                           indexing="ij")
     y, x = (y - place[:, 0]).abs(), (x - place[:, 1]).abs()
-    inside = [x.hypot(y) < 4, (x < 3.5) & (y < 3.5), x + y < 5,
-              ((x < 1.5) | (y < 1.5)) & (x < 5) & (y < 5)][shape]
+    frame = (torch.maximum(x, y) > 3) & (torch.maximum(x, y) < 5)
+    inside = [x.hypot(y) < 4, (x < 5) & (y < 1.5), (x < 1.5) & (y < 5), frame][shape]
     return inside.float().unsqueeze(1) * 2 - 1
 
 
