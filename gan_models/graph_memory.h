@@ -15,7 +15,7 @@ namespace gossamer {
 
 class GraphMemory {
  public:
-  // Gives the device what torch holds and does not use.  Before a capture.
+  // Gives the device what torch holds and does not use.
   static void GiveBackUnused();
   // Memory that torch takes from here on for work of `stream` is of the pool.
   // Throws as libtorch does (compute.h).

@@ -64,6 +64,13 @@ absl::StatusOr<TorchQueue> TorchQueue::Open(DeviceQueue queue) {
         "torch cannot use the GPU: ", what.substr(0, what.find('\n')),
         "; set resources.device=cpu, or see gossamer doctor"));
   }
+  queue.OnShortage([] {
+    // The queue then says what it lacks.
+    GuardTorch([] {
+      GraphMemory::GiveBackUnused();
+      return absl::OkStatus();
+    }).IgnoreError();
+  });
   return TorchQueue(std::move(queue), /*cuda=*/true, nullptr);
 }
 

@@ -40,6 +40,7 @@ struct DeviceQueue::State {
   };
   std::vector<Pinned> given_back ABSL_GUARDED_BY(mu);
   std::vector<Pinned> fenced;  // of the queue's thread
+  std::atomic<void (*)()> on_shortage = nullptr;
   // The stream on which work is captured; null until then.  It lives as long as
   // the queue, since libraries keep memory by the name of a stream.
   DeviceStream* aside = nullptr;
@@ -250,6 +251,10 @@ std::shared_ptr<std::byte[]> DeviceQueue::State::TakePinned(
       });
 }
 
+void DeviceQueue::OnShortage(void (*give_back)()) const {
+  if (!on_host()) parts_->state->on_shortage = give_back;
+}
+
 DeviceFence DeviceQueue::RecordFence() const {
   DeviceFence fence;
   if (on_host() || !Enters()) return fence;
@@ -372,6 +377,7 @@ void* DeviceQueue::Take(size_t bytes, const char* what) const {
       for (const auto& [size, unused] : state.free) calls.release(unused);
       state.free.clear();
     }
+    if (void (*const give_back)() = state.on_shortage) give_back();
     why = calls.allocate(bytes, &memory);
   }
   if (why == nullptr) return memory;

@@ -96,6 +96,11 @@ class DeviceQueue {
   // held.
   std::shared_ptr<std::byte[]> Download(DeviceSpan<const std::byte> from) const;
 
+  // Another owner of the device's memory gives back what it does not use by
+  // this call, which is good for ever: it is made, on the thread of the queue,
+  // before the queue fails for want of memory.
+  void OnShortage(void (*give_back)()) const;
+
   // Records an event behind all that has been enqueued so far.
   DeviceFence RecordFence() const;
   // Blocks until all work is done; never on a peer's loop.  Returns status().

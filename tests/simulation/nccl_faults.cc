@@ -44,6 +44,7 @@ void DrawNccl(Scenario& s, Draws d, bool always) {
   n.error = rate(0.4, 0.0005, 0.01);
   n.slow = rate(0.4, 0.01, 0.1);
   n.making_fault = rate(0.2, 0.05, 0.3);
+  n.connecting = s.interval() * d.Of({0.1, 1.0, 20.0});
   n.used = uses;
   if (!s.centralized()) return;
   // NCCL makes the means of dense gradients alone, which one baseline in eight
@@ -78,13 +79,16 @@ FakeNcclOptions FakeNcclOf(const Scenario& s) {
   return {.seed = s.seed,
           .latency = s.nccl.operation,
           .making = s.interval(),
+          .connecting = s.nccl.connecting,
           .hang = s.nccl.hang,
           .error = s.nccl.error,
           .slow = s.nccl.slow,
           .slow_factor = 20,
           .partial = s.nccl.partial,
-          .making_hang = s.nccl.making_fault / 2,
-          .making_error = s.nccl.making_fault / 2};
+          .torn = 0.5,
+          .making_hang = s.nccl.making_fault / 3,
+          .connecting_hang = s.nccl.making_fault / 3,
+          .making_error = s.nccl.making_fault / 3};
 }
 
 NcclOptions NcclOptionsOf(const Scenario& s, PeerId self) {

@@ -69,8 +69,9 @@ struct Swarm {
 struct NcclScenario {
   bool used = false;
   int hosts = 1;
-  bool shared_gpu = false;     // two peers are on one GPU
-  bool other_version = false;  // one peer has another version
+  bool shared_gpu = false;         // two peers are on one GPU
+  bool other_version = false;      // one peer has another version
+  absl::Duration connecting = {};  // two members, in their first operation
   absl::Duration operation = {};
   double hang = 0;
   double error = 0;

@@ -60,6 +60,7 @@ BUGS = {
     "nccl-no-watchdog": "an operation of NCCL may take for ever",
     "nccl-alone": "a peer without a mean takes another way though others may have it",
     "nccl-any-name": "a body counts as that of whichever exchange waits for one",
+    "nccl-any-body": "a body counts though it does not fit its checksum",
 }
 # Rules of the edge that only its search breaks (edge_search_test): no schedule
 # of the simulation is as adverse.

@@ -24,7 +24,7 @@ WORK = {
     "corrections a seed": (1370, None),
 }
 # The same where all use NCCL: polls of what is under way are events, too (mean
-# 43), and 400 operations a seed.
+# 43), and 245 operations a seed.
 WORK_OF_NCCL = {
     **WORK,
     "events a peer-round": (20, 65),
@@ -50,7 +50,7 @@ reordered_frames repeated_frames resumed_without_service returns
 service_cuts service_deaths service_disk_errors spoils stalls storms twins wrong_clocks""".split()
 # A communicator that fails is not used again within its view, so that these are
 # rare where few fleets use NCCL.
-FAULTS_OF_NCCL = "nccl_errors nccl_hangs nccl_partial nccl_slow".split()
+FAULTS_OF_NCCL = "nccl_errors nccl_hangs nccl_partial nccl_slow nccl_torn".split()
 
 
 def work_problems(told, seeds, nccl):

@@ -18,40 +18,61 @@ struct FakeNccl::Member {
 struct FakeNccl::Comm {
   uint64_t number = 0;
   int size = 0;
-  std::map<int, Member> members;  // by place; aborted ones leave
+  std::map<int, Member> members;            // by place; aborted ones leave
+  std::set<std::pair<int, int>> connected;  // places
   uint64_t steps = 0;
   bool making = false;
 };
 
-// A stream runs steps: a copy, half of a pair, or a part of a sum.
-struct FakeNccl::Step {
-  enum class Kind { kCopy, kPair, kSum };
-  Kind kind = Kind::kCopy;
-  uint64_t comm = 0;
-  int place = 0, other = 0;  // in the communicator
-  const void* from = nullptr;
-  size_t from_bytes = 0;
-  void* to = nullptr;
-  size_t to_bytes = 0;
-  bool running = false;
-  // Of a pair, in the order of the calls.
-  std::vector<std::span<const std::byte>> sends;
-  std::vector<std::span<std::byte>> receives;
+// This end's half of a pair: what it sends to another member and receives from
+// it, in the order of the calls.
+struct FakeNccl::Part {
+  int other = 0;  // its place in the communicator
+  std::vector<std::span<const std::byte>> sends = {};
+  std::vector<std::span<std::byte>> receives = {};
+  bool running = false, done = false;
 
   size_t bytes() const {
-    size_t sum = from_bytes;
+    size_t sum = 0;
     for (const auto& send : sends) sum += send.size();
     return sum;
   }
-  bool Fits(const Step& other) const {
+  bool Fits(const Part& other) const {
     return std::ranges::equal(
         sends, other.receives, {}, [](auto s) { return s.size(); },
         [](auto r) { return r.size(); });
   }
-  void CopyTo(const Step& other) const {
+  void CopyTo(const Part& other) const {
     for (size_t i = 0; i < sends.size(); ++i) {
       std::memcpy(other.receives[i].data(), sends[i].data(), sends[i].size());
     }
+  }
+};
+
+// A stream runs steps: a copy, halves of pairs that go on beside each other, or
+// a part of a sum.
+struct FakeNccl::Step {
+  enum class Kind { kCopy, kPairs, kSum };
+  Kind kind = Kind::kCopy;
+  uint64_t comm = 0;
+  int place = 0;  // in the communicator
+  const void* from = nullptr;
+  size_t from_bytes = 0;
+  void* to = nullptr;
+  size_t to_bytes = 0;
+  bool running = false;  // a sum
+  std::vector<Part> parts;
+
+  // The half that waits for the member at that place; the end if none does.
+  size_t Waiting(int other) const {
+    size_t i = 0;
+    while (i < parts.size() && (parts[i].other != other || parts[i].running)) {
+      ++i;
+    }
+    return i;
+  }
+  bool done() const {
+    return std::ranges::all_of(parts, [](const Part& p) { return p.done; });
   }
 };
 
@@ -70,8 +91,9 @@ std::unique_ptr<FakeNccl::Rank> FakeNccl::NewRank(const std::string& device,
 }
 
 void FakeNccl::Calm() {
-  options_.hang = options_.error = options_.slow = options_.partial = 0;
-  options_.making_hang = options_.making_error = 0;
+  options_.hang = options_.error = options_.slow = 0;
+  options_.partial = options_.torn = 0;
+  options_.making_hang = options_.connecting_hang = options_.making_error = 0;
 }
 
 void FakeNccl::Join(uint64_t number, Rank* rank, int of, int place) {
@@ -134,33 +156,54 @@ absl::Duration FakeNccl::Fate(uint64_t number, size_t bytes, bool* hangs,
          (slow ? options_.slow_factor : 1);
 }
 
-void FakeNccl::BeginPair(Rank* a, Rank* b) {
+// Members are connected once in a communicator.
+absl::Duration FakeNccl::FateOfPair(const Step& step, const Part& part,
+                                    size_t bytes, bool* hangs, bool* fails) {
+  Comm& comm = *comms_.at(step.comm);
+  if (!comm.connected.insert(std::minmax(step.place, part.other)).second) {
+    return Fate(step.comm, bytes, hangs, fails);
+  }
+  *fails = false;
+  *hangs = key_.Fold("connecting").Fold(step.comm).Uniform(0) <
+           options_.connecting_hang;
+  if (*hangs) ++faults_["nccl_hangs"];
+  return options_.connecting;
+}
+
+void FakeNccl::BeginPair(Rank* a, size_t a_part, Rank* b, size_t b_part) {
   const auto mine = a->stream_.front(), theirs = b->stream_.front();
-  mine->running = theirs->running = true;
+  Part& here = mine->parts[a_part];
+  Part& there = theirs->parts[b_part];
+  here.running = there.running = true;
   const uint64_t number = mine->comm;
   bool hangs = false, fails = false;
-  const absl::Duration took =
-      Fate(number, std::max(mine->bytes(), theirs->bytes()), &hangs, &fails);
+  const absl::Duration took = FateOfPair(
+      *mine, here, std::max(here.bytes(), there.bytes()), &hangs, &fails);
   if (hangs) return;
-  loop_->RunAt(loop_->Now() + took, [this, alive = std::weak_ptr<bool>(alive_),
-                                     number, fails, a, b, mine, theirs] {
-    if (alive.expired()) return;
-    const auto there = [this](Rank* rank, const auto& step) {
-      return ranks_.contains(rank) && !rank->stream_.empty() &&
-             rank->stream_.front() == step;
-    };
-    // An end that was aborted, or has died, leaves the other one hanging.
-    if (!there(a, mine) || !there(b, theirs)) return;
-    // The real one damages memory or hangs.
-    const bool fits = mine->Fits(*theirs) && theirs->Fits(*mine);
-    if (fails || !fits) return Fail(number, NcclResult::kRemoteError);
-    mine->CopyTo(*theirs);
-    theirs->CopyTo(*mine);
-    a->stream_.pop_front();
-    b->stream_.pop_front();
-    Progress(a);
-    Progress(b);
-  });
+  loop_->RunAt(
+      loop_->Now() + took, [this, alive = std::weak_ptr<bool>(alive_), number,
+                            fails, a, a_part, b, b_part, mine, theirs] {
+        if (alive.expired()) return;
+        const auto present = [this](Rank* rank, const auto& step) {
+          return ranks_.contains(rank) && !rank->stream_.empty() &&
+                 rank->stream_.front() == step;
+        };
+        // An end that was aborted, or has died, leaves the other one hanging.
+        if (!present(a, mine) || !present(b, theirs)) return;
+        Part& here = mine->parts[a_part];
+        Part& there = theirs->parts[b_part];
+        // The real one damages memory or hangs.
+        const bool fits = here.Fits(there) && there.Fits(here);
+        if (fails || !fits) return Fail(number, NcclResult::kRemoteError);
+        here.CopyTo(there);
+        there.CopyTo(here);
+        here.done = there.done = true;
+        for (const auto& [rank, step] : {std::pair(a, mine), {b, theirs}}) {
+          if (step->done()) rank->stream_.pop_front();
+        }
+        Progress(a);
+        Progress(b);
+      });
 }
 
 bool FakeNccl::Ready(const Rank* rank, uint64_t comm) const {
@@ -226,41 +269,50 @@ void FakeNccl::Progress(Rank* rank) {
     const auto comm = comms_.find(step->comm);
     if (comm == comms_.end()) return;
     if (step->kind == Step::Kind::kSum) return BeginSum(*comm->second);
-    const auto other = comm->second->members.find(step->other);
-    if (other == comm->second->members.end()) return;
-    Rank* const there = other->second.rank;
-    const bool meets = !there->stream_.empty() &&
-                       !there->stream_.front()->running &&
-                       there->stream_.front()->kind == Step::Kind::kPair &&
-                       there->stream_.front()->comm == step->comm &&
-                       there->stream_.front()->other == step->place;
-    if (meets) return BeginPair(rank, there);
+    for (size_t i = 0; i < step->parts.size(); ++i) {
+      const Part& part = step->parts[i];
+      const auto other = comm->second->members.find(part.other);
+      if (part.running || other == comm->second->members.end()) continue;
+      Rank* const there = other->second.rank;
+      if (there->stream_.empty()) continue;
+      const Step& theirs = *there->stream_.front();
+      if (theirs.kind != Step::Kind::kPairs || theirs.comm != step->comm) {
+        continue;
+      }
+      const size_t half = theirs.Waiting(step->place);
+      if (half < theirs.parts.size()) BeginPair(rank, i, there, half);
+    }
     return LookForCircle(rank);
   }
 }
 
 // Follows who waits for whom, along the first steps of the streams.
-void FakeNccl::LookForCircle(const Rank* from) {
-  Circle circle;
-  const Rank* at = from;
-  for (size_t hops = 0; hops <= ranks_.size(); ++hops) {
-    if (at->stream_.empty()) return;
-    const Step& step = *at->stream_.front();
-    if (step.kind != Step::Kind::kPair || step.running) return;
-    const auto comm = comms_.find(step.comm);
-    if (comm == comms_.end()) return;
-    const auto other = comm->second->members.find(step.other);
-    if (other == comm->second->members.end()) return;
+bool FakeNccl::FindCircle(const Rank* at, std::set<const Rank*>& seen,
+                          Circle& way) {
+  if (at->stream_.empty() || !seen.insert(at).second) return false;
+  const Step& step = *at->stream_.front();
+  const auto comm = comms_.find(step.comm);
+  if (step.kind != Step::Kind::kPairs || comm == comms_.end()) return false;
+  for (const Part& part : step.parts) {
+    const auto other = comm->second->members.find(part.other);
+    if (part.running || other == comm->second->members.end()) continue;
     Wait wait{.who = at, .on = other->second.rank};
-    if (step.sends.back().size() == sizeof wait.name) {
-      std::memcpy(&wait.name, step.sends.back().data(), sizeof wait.name);
+    if (part.sends.back().size() >= sizeof wait.name) {
+      std::memcpy(&wait.name, part.sends.back().data(), sizeof wait.name);
     }
-    circle.push_back(wait);
-    at = wait.on;
-    if (at != from) continue;
-    if (on_deadlock_) on_deadlock_(circle);
-    return;
+    way.push_back(wait);
+    if (wait.on == way.front().who || FindCircle(wait.on, seen, way)) {
+      return true;
+    }
+    way.pop_back();
   }
+  return false;
+}
+
+void FakeNccl::LookForCircle(const Rank* from) {
+  std::set<const Rank*> seen;
+  Circle circle;
+  if (FindCircle(from, seen, circle) && on_deadlock_) on_deadlock_(circle);
 }
 
 void FakeNccl::Forget(Rank* rank) {
@@ -311,36 +363,37 @@ NcclResult FakeNccl::Rank::GroupStart() {
   return NcclResult::kSuccess;
 }
 
-// A send and a receive of one group with one member are one step.
-FakeNccl::Step* FakeNccl::Rank::Grouped(NcclComm comm, int rank) {
+// The sends and receives of one group with one member are halves of one pair.
+FakeNccl::Part& FakeNccl::Rank::Grouped(NcclComm comm, int rank) {
   const auto& member = *static_cast<const Member*>(comm);
-  for (const auto& step : group_) {
-    if (step->comm == member.comm && step->other == rank) return step.get();
+  auto step = std::ranges::find_if(
+      group_, [&](const auto& s) { return s->comm == member.comm; });
+  if (step == group_.end()) {
+    step = group_.insert(step, std::make_shared<Step>());
+    (*step)->kind = Step::Kind::kPairs;
+    (*step)->comm = member.comm;
+    for (const auto& [place, m] : world_->comms_.at(member.comm)->members) {
+      if (m.rank == this) (*step)->place = place;
+    }
   }
-  auto step = std::make_shared<Step>();
-  step->kind = Step::Kind::kPair;
-  step->comm = member.comm;
-  step->other = rank;
-  for (const auto& [place, m] : world_->comms_.at(member.comm)->members) {
-    if (m.rank == this) step->place = place;
+  for (Part& part : (*step)->parts) {
+    if (part.other == rank) return part;
   }
-  group_.push_back(step);
-  return step.get();
+  return (*step)->parts.emplace_back(Part{.other = rank});
 }
 
 NcclResult FakeNccl::Rank::Send(const void* from, size_t bytes, int rank,
                                 NcclComm comm, void*) {
   if (!in_group_) return NcclResult::kInvalidUsage;  // it could wait for ever
   Grouped(comm, rank)
-      ->sends.emplace_back(static_cast<const std::byte*>(from), bytes);
+      .sends.emplace_back(static_cast<const std::byte*>(from), bytes);
   return NcclResult::kSuccess;
 }
 
 NcclResult FakeNccl::Rank::Recv(void* to, size_t bytes, int rank, NcclComm comm,
                                 void*) {
   if (!in_group_) return NcclResult::kInvalidUsage;
-  Grouped(comm, rank)
-      ->receives.emplace_back(static_cast<std::byte*>(to), bytes);
+  Grouped(comm, rank).receives.emplace_back(static_cast<std::byte*>(to), bytes);
   return NcclResult::kSuccess;
 }
 
@@ -365,8 +418,53 @@ NcclResult FakeNccl::Rank::AllReduce(const float* from, float* to, size_t count,
   return NcclResult::kSuccess;
 }
 
+NcclResult FakeNccl::Rank::Watch(NcclComm, absl::Duration patience) {
+  patience_ = patience;
+  return unwatched_ ? NcclResult::kAborted : NcclResult::kSuccess;
+}
+
+void FakeNccl::Rank::AbortUnwatched() {
+  unwatched_ = true;
+  stream_.clear();
+}
+
+// The kernel of the other end goes on to its end.
+void FakeNccl::Rank::Tear(const Step& aborted) {
+  const RngKey draw = world_->key_.Fold("torn").Fold(world_->operations_);
+  const auto comm = world_->comms_.find(aborted.comm);
+  for (const Part& part : aborted.parts) {
+    if (!part.running || part.done ||
+        draw.Uniform(static_cast<uint64_t>(part.other)) >=
+            world_->options_.torn) {
+      continue;
+    }
+    const auto other = comm->second->members.find(part.other);
+    if (other == comm->second->members.end()) continue;
+    Rank* const there = other->second.rank;
+    if (there->stream_.empty()) continue;
+    const std::shared_ptr<Step> theirs = there->stream_.front();
+    for (Part& half : theirs->parts) {
+      if (theirs->comm != aborted.comm || half.other != aborted.place ||
+          !half.running || half.done || !part.Fits(half)) {
+        continue;
+      }
+      ++world_->faults_["nccl_torn"];
+      part.CopyTo(half);
+      for (std::byte& b : half.receives.front()) b ^= std::byte{1};
+      half.done = true;
+    }
+    if (theirs->kind == Step::Kind::kPairs && theirs->done()) {
+      there->stream_.pop_front();
+      world_->Progress(there);
+    }
+  }
+}
+
 void FakeNccl::Rank::CommAbort(NcclComm comm, std::shared_ptr<void> buffers) {
   const uint64_t number = static_cast<const Member*>(comm)->comm;
+  if (!stream_.empty() && stream_.front()->comm == number) {
+    Tear(*std::shared_ptr<Step>(stream_.front()));
+  }
   std::erase_if(stream_,
                 [number](const auto& step) { return step->comm == number; });
   std::erase_if(world_->comms_.at(number)->members,

@@ -2,8 +2,9 @@
 //
 // Streams run their operations in order, and a pair takes place once it is
 // first on both streams, as on real devices: pairs that are launched in orders
-// that do not agree wait for each other for ever, and FakeNccl says so.  This
-// header knows nothing of transports.
+// that do not agree wait for each other for ever, and FakeNccl says so.  The
+// first pair of two members also connects them.  This header knows nothing of
+// transports.
 
 #ifndef GOSSAMER_TESTS_TESTING_FAKE_NCCL_H_
 #define GOSSAMER_TESTS_TESTING_FAKE_NCCL_H_
@@ -31,16 +32,23 @@ struct FakeNcclOptions {
   absl::Duration latency = absl::Microseconds(20);  // of an operation
   double bytes_per_second = 1e11;
   absl::Duration making = absl::Milliseconds(200);  // of a communicator
-  // Probabilities per operation.  An operation that hangs holds up its streams
-  // until it is aborted; a slow one takes `slow_factor` times as long.
+  absl::Duration connecting = absl::Milliseconds(100);
+  // Probabilities per operation; that of a pair which connects has none of
+  // these faults.  An operation that hangs holds up its streams until it is
+  // aborted; a slow one takes `slow_factor` times as long.
   double hang = 0;
   double error = 0;
   double slow = 0;
   double slow_factor = 1000;
   // A sum that comes to some ranks, and is an error at the others.
   double partial = 0;
-  // Per communicator: it is never complete, or fails.
+  // A pair that one end aborts, and that ends at the other as if all had come:
+  // its last bytes have, the others are none of the body.
+  double torn = 0;
+  // Per communicator: it is never complete, its members never connected, or it
+  // fails.
   double making_hang = 0;
+  double connecting_hang = 0;
   double making_error = 0;
 };
 
@@ -73,7 +81,7 @@ class FakeNccl {
   // No operation begins to fail from now on.
   void Calm();
   // How often each fault has happened: "nccl_hangs", "nccl_errors",
-  // "nccl_slow", "nccl_partial".
+  // "nccl_slow", "nccl_partial", "nccl_torn".
   const std::map<std::string, uint64_t, std::less<>>& faults() const {
     return faults_;
   }
@@ -82,15 +90,21 @@ class FakeNccl {
  private:
   struct Comm;
   struct Member;
+  struct Part;
   struct Step;
 
   void Join(uint64_t number, Rank* rank, int of, int place);
   void Progress(Rank* rank);
-  void BeginPair(Rank* a, Rank* b);
+  void BeginPair(Rank* a, size_t a_part, Rank* b, size_t b_part);
   void BeginSum(Comm& comm);
   bool Ready(const Rank* rank, uint64_t comm) const;
   absl::Duration Fate(uint64_t comm, size_t bytes, bool* hangs, bool* fails);
+  absl::Duration FateOfPair(const Step& step, const Part& part, size_t bytes,
+                            bool* hangs, bool* fails);
   void Fail(uint64_t comm, NcclResult why);
+  // Whether operations wait in a circle from the last one of `way` to the
+  // first.
+  bool FindCircle(const Rank* at, std::set<const Rank*>& seen, Circle& way);
   void LookForCircle(const Rank* from);
   void Forget(Rank* rank);
 
@@ -125,6 +139,12 @@ class FakeNccl::Rank final : public NcclApi, public NcclDevice {
                   void* stream) override;
   NcclResult AllReduce(const float* from, float* to, size_t count,
                        NcclComm comm, void* stream) override;
+  // No thread is held up in virtual time, so nothing is aborted by itself.
+  NcclResult Watch(NcclComm comm, absl::Duration patience) override;
+  // As if this process had been held up, and its operation aborted meanwhile.
+  void AbortUnwatched();
+  // That of the last call; infinite without one.
+  absl::Duration patience() const { return patience_; }
   void CommAbort(NcclComm comm, std::shared_ptr<void> buffers) override;
 
   void* stream() override { return this; }
@@ -138,13 +158,17 @@ class FakeNccl::Rank final : public NcclApi, public NcclDevice {
 
  private:
   friend class FakeNccl;
-  Step* Grouped(NcclComm comm, int rank);
+  Part& Grouped(NcclComm comm, int rank);
 
   FakeNccl* const world_;
   const std::string device_;
   const int version_;
+  void Tear(const Step& aborted);
+
+  absl::Duration patience_ = absl::InfiniteDuration();
+  bool unwatched_ = false;
   bool in_group_ = false;
-  std::deque<std::shared_ptr<Step>> group_;
+  std::deque<std::shared_ptr<Step>> group_;  // a step for each communicator
   std::deque<std::shared_ptr<Step>> stream_;
 };
 

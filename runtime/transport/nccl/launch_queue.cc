@@ -11,6 +11,7 @@ namespace gossamer {
 // is sent for the first time when a connection is back, for example.  Two pairs
 // of one matching are of views that differ.
 bool LaunchQueue::MayEnter(uint64_t exchange, int colour) const {
+  if (meeting_) return false;
   const auto position = std::pair(exchange, colour);
   if (under_way_ &&
       position <= std::pair(under_way_->exchange, under_way_->colour)) {
@@ -73,14 +74,23 @@ NcclPair LaunchQueue::Finish() {
 
 void LaunchQueue::Drop(uint64_t key) {
   if (under_way_ && pairs_.at(*under_way_).key == key) under_way_.reset();
+  if (meeting_ == key) meeting_.reset();
   std::erase_if(pairs_, [key](const auto& p) { return p.second.key == key; });
 }
 
+void LaunchQueue::EnterMeeting(uint64_t key) { meeting_ = key; }
+
+// A pair that both ends have agreed on is in both queues, so all of them are
+// launched before either end meets: whoever is in the meeting holds up nobody.
+std::optional<uint64_t> LaunchQueue::Meeting() const {
+  return pairs_.empty() ? meeting_ : std::nullopt;
+}
+
 bool LaunchQueue::Expects(PeerId peer, uint64_t name) const {
-  return std::ranges::any_of(pairs_, [&](const auto& p) {
-    return p.first.peer == peer && p.second.terms &&
-           p.second.terms->name == name;
-  });
+  return meeting_ == name || std::ranges::any_of(pairs_, [&](const auto& p) {
+           return p.first.peer == peer && p.second.terms &&
+                  p.second.terms->name == name;
+         });
 }
 
 }  // namespace gossamer

@@ -3,8 +3,9 @@
 //
 // A peer launches the first pair of its queue and no other, and takes no pair
 // in that would come before the one under way, so peers never wait for each
-// other in a circle (README.md).  This header is pure and knows nothing of
-// communicators, of connections or of time.
+// other in a circle (README.md).  The members of a new communicator meet once
+// their queues are empty, and take no pair in until they have met.  This header
+// is pure and knows nothing of communicators, of connections or of time.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_NCCL_LAUNCH_QUEUE_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_NCCL_LAUNCH_QUEUE_H_
@@ -68,15 +69,23 @@ class LaunchQueue {
   const NcclPair* under_way() const;
   // The pair under way has taken place.
   NcclPair Finish();
-  // No pair of this communicator takes place any more.
+  // No pair and no meeting of this communicator takes place any more.
   void Drop(uint64_t key);
 
-  // Whether the operation of that name with `peer` is under way or to come.
+  // The members of this communicator are to meet; one meets at a time.
+  void EnterMeeting(uint64_t key);
+  // The communicator whose members may meet now.
+  std::optional<uint64_t> Meeting() const;
+  void FinishMeeting() { meeting_.reset(); }
+
+  // Whether the pair of that name with `peer`, or the meeting of the
+  // communicator that is the name's, is under way or to come.
   bool Expects(PeerId peer, uint64_t name) const;
 
  private:
   std::map<LaunchPosition, NcclPair> pairs_;
   std::optional<LaunchPosition> under_way_;  // of a pair of pairs_
+  std::optional<uint64_t> meeting_;          // under way or to come
 };
 
 }  // namespace gossamer

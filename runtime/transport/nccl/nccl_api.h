@@ -15,10 +15,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 namespace gossamer {
 
-// The numbers of nccl.h.
+// The numbers of nccl.h, and one more.
 enum class NcclResult : int {
   kSuccess = 0,
   kUnhandledCudaError = 1,
@@ -27,7 +28,8 @@ enum class NcclResult : int {
   kInvalidArgument = 4,
   kInvalidUsage = 5,
   kRemoteError = 6,
-  kInProgress = 7
+  kInProgress = 7,
+  kAborted = 1000  // none of NCCL's: by NcclApi::Watch
 };
 
 // ncclComm_t.
@@ -58,6 +60,12 @@ class NcclApi {
   // The sum over all ranks of `count` floats.
   virtual NcclResult AllReduce(const float* from, float* to, size_t count,
                                NcclComm comm, void* stream) = 0;
+  // The communicator is aborted if `patience` passes before the next call of
+  // this for it: the thread of all calls is held up then, as in a call of CUDA
+  // that waits for the operation that hangs.  Returns kAborted from then on, as
+  // does CommGetAsyncError, and CommAbort is the only other call that may
+  // follow.  InfiniteDuration(): it is not watched any more.
+  virtual NcclResult Watch(NcclComm comm, absl::Duration patience) = 0;
   // Ends the communicator and what is under way on it, without waiting.
   // `buffers` live until nothing of it can touch them.
   virtual void CommAbort(NcclComm comm, std::shared_ptr<void> buffers) = 0;

@@ -14,6 +14,16 @@ namespace {
 constexpr size_t kMaxEarly = 8;
 // An operation of the view before may still be under way at the other end.
 constexpr int kDeadlinesOfAView = 2;
+// An operation that the loop has not polled for so many is aborted without it.
+constexpr int kDeadlinesOfALoop = 2;
+
+// Whether its communicator may become ready.
+bool UnderWay(const NcclGroups::Group& group) {
+  const NcclState state = group.comm.state();
+  return !group.plan.group().empty() &&
+         (state == NcclState::kWaiting || state == NcclState::kMaking ||
+          state == NcclState::kMeeting);
+}
 
 std::string TextOf(const std::vector<PeerId>& peers) {
   return absl::StrJoin(peers, ", ", [](std::string* out, PeerId peer) {
@@ -45,11 +55,24 @@ bool NcclGroups::Prepare(const View& view, absl::Time now) {
       Report("nccl_left_out", absl::StrJoin(left_out_, "; "));
     }
   }
+  // A member that has gone will not meet the others, which would hold up the
+  // communicators after it.
+  for (const auto& earlier : groups_) {
+    if (UnderWay(*earlier) &&
+        std::ranges::any_of(earlier->plan.group(), [&](PeerId member) {
+          return !view.RankOf(member).has_value();
+        })) {
+      End(*earlier, NcclEvent::kReplaced, "");
+    }
+  }
   const int rank = plan.RankOf(options_.self).value_or(0);
   // A view without a group is kept as well: from its round on the group before
   // it is out of use.
-  groups_.push_back(
-      std::make_unique<Group>(std::move(plan), api_, device_, rank));
+  groups_.push_back(std::make_unique<Group>(
+      std::move(plan), api_, device_, rank,
+      NcclCommunicator::Patience{
+          .exchange = kDeadlinesOfALoop * options_.deadline,
+          .meeting = options_.making}));
   Group& group = *groups_.back();
   group.since = now;
   if (group.plan.group().empty()) return false;
@@ -101,7 +124,8 @@ void NcclGroups::OnUp(PeerId peer) {
   for (const auto& group : groups_) {
     const NcclState state = group->comm.state();
     if (group->id && group->plan.RankOf(peer) &&
-        (state == NcclState::kMaking || state == NcclState::kReady)) {
+        (state == NcclState::kMaking || state == NcclState::kMeeting ||
+         state == NcclState::kReady)) {
       SendId(peer, *group);
     }
   }
@@ -156,23 +180,22 @@ void NcclGroups::End(Group& group, NcclEvent why, const std::string& reason) {
 
 void NcclGroups::Poll(absl::Time now) {
   for (const auto& group : groups_) {
-    const NcclState before = group->comm.state();
-    if (group->plan.group().empty() || before == NcclState::kReady ||
-        before == NcclState::kBroken || before == NcclState::kGone) {
-      continue;
-    }
+    if (!UnderWay(*group)) continue;
     const absl::Status polled = group->comm.PollMaking();
     if (!polled.ok()) {
       End(*group, NcclEvent::kFailed, std::string(polled.message()));
-    } else if (group->comm.ready()) {
-      Report("nccl_ready",
-             absl::StrCat("among peers ", TextOf(group->plan.group()),
-                          ", for rounds from ", group->plan.from_round()));
     } else if (now - group->since >= options_.making) {
       End(*group, NcclEvent::kLate,
           absl::StrCat("it was not complete after ",
                        absl::FormatDuration(options_.making)));
     }
+  }
+  // All members meet in the order of the views, or they could wait for each
+  // other in a circle.
+  const auto next = std::ranges::find_if(
+      groups_, [](const auto& group) { return UnderWay(*group); });
+  if (next != groups_.end() && (*next)->comm.state() == NcclState::kMeeting) {
+    options_.on_made((*next)->plan.key());
   }
   for (const auto& group : groups_) {
     if (now >= group->close_at) End(*group, NcclEvent::kReplaced, "");
@@ -181,12 +204,22 @@ void NcclGroups::Poll(absl::Time now) {
                 [now](const auto& group) { return now >= group->close_at; });
 }
 
+void NcclGroups::OnMet(uint64_t key) {
+  const Group* const group = Find(key);
+  if (group == nullptr || !group->comm.ready()) return;
+  Report("nccl_ready",
+         absl::StrCat("among peers ", TextOf(group->plan.group()),
+                      ", for rounds from ", group->plan.from_round()));
+}
+
 absl::Time NcclGroups::NextPoll(absl::Time now) const {
   absl::Time next = absl::InfiniteFuture();
   for (const auto& group : groups_) {
     next = std::min(next, group->close_at);
     const NcclState state = group->comm.state();
-    if (state == NcclState::kMaking) next = std::min(next, now);
+    if (state == NcclState::kMaking || state == NcclState::kMeeting) {
+      next = std::min(next, now);
+    }
     if (state == NcclState::kWaiting && !group->plan.group().empty()) {
       next = std::min(next, group->since + options_.making);
     }

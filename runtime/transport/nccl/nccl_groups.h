@@ -33,10 +33,14 @@ namespace gossamer {
 struct NcclGroupsOptions {
   PeerId self;
   absl::Duration deadline;  // of an operation
-  // All members make a communicator within this time, or give it up.
+  // All members make a communicator and meet in it within this time, or give it
+  // up.
   absl::Duration making;
   // Sends the unique id of the group `key` to another member.
   std::function<void(PeerId to, uint64_t key, SharedBytes id)> send_id;
+  // The communicator of the key is made, and none of an earlier view is under
+  // way: its members are to meet.  Called again until they have met.
+  std::function<void(uint64_t key)> on_made;
   // The communicator of the plan's group has ended.
   std::function<void(const NcclPlan& plan, NcclEvent why)> on_end;
   std::function<void(EventKind kind, const std::string& detail)> report = {};
@@ -46,9 +50,11 @@ class NcclGroups {
  public:
   // A communicator and the view's plan for it.
   struct Group {
-    Group(NcclPlan p, NcclApi* api, NcclDevice* device, int rank)
+    Group(NcclPlan p, NcclApi* api, NcclDevice* device, int rank,
+          NcclCommunicator::Patience patience)
         : plan(std::move(p)),
-          comm(api, device, static_cast<int>(plan.group().size()), rank) {}
+          comm(api, device, static_cast<int>(plan.group().size()), rank,
+               plan.Partners(), patience) {}
     NcclPlan plan;
     NcclCommunicator comm;
     std::optional<NcclUniqueId> id;
@@ -59,8 +65,9 @@ class NcclGroups {
   // Both pointers outlive it.
   NcclGroups(NcclApi* api, NcclDevice* device, NcclGroupsOptions options);
 
-  // A view is known.  Returns true if its communicator begins to be made; a
-  // view that is known already changes nothing.
+  // A view is known.  Returns true if its communicator begins to be made, and
+  // those of earlier views that are not ready are given up; a view that is
+  // known already changes nothing.
   bool Prepare(const View& view, absl::Time now);
   // Null if no group has this key.
   Group* Find(uint64_t key);
@@ -72,6 +79,8 @@ class NcclGroups {
   // people.
   void End(uint64_t key, NcclEvent why, const std::string& reason);
 
+  // The members of this key have met.
+  void OnMet(uint64_t key);
   // A connection to the peer is open: it may lack unique ids.
   void OnUp(PeerId peer);
   // Another member has sent a unique id, of NcclUniqueId's size.

@@ -1,12 +1,15 @@
 #include "runtime/transport/nccl/nccl_library.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
+#include "runtime/base/steady_time.h"
 
 namespace gossamer {
 namespace {
@@ -42,6 +45,15 @@ absl::Status Find(void* library, const std::string& path, const char* name,
 }
 
 }  // namespace
+
+struct NcclLibrary::Communicator {
+  NcclComm real = nullptr;
+  absl::Time watched_until = absl::InfiniteFuture();
+  bool aborted = false;  // or about to be
+  bool over = false;     // the abort
+  // Of what was under way, until then.
+  std::shared_ptr<void> buffers;
+};
 
 struct NcclLibrary::Functions {
   int (*get_version)(int*) = nullptr;
@@ -94,17 +106,36 @@ absl::StatusOr<std::unique_ptr<NcclLibrary>> NcclLibrary::Open(
       new NcclLibrary(library, std::move(f), version));
 }
 
+NcclComm NcclLibrary::RealOf(NcclComm comm) {
+  return static_cast<const Communicator*>(comm)->real;
+}
+
 NcclLibrary::NcclLibrary(std::shared_ptr<void> library,
                          std::unique_ptr<Functions> functions, int version)
     : library_(std::move(library)),
       functions_(std::move(functions)),
       version_(version) {}
 
+// An abort that is under way needs the lock to end.
 NcclLibrary::~NcclLibrary() {
-  for (std::thread& abort : aborts_) abort.join();
+  std::vector<std::thread> aborts;
+  {
+    MutexLock lock(&mu_);
+    ending_ = true;
+    changed_.Signal();
+  }
+  if (watchdog_.joinable()) watchdog_.join();
+  {
+    MutexLock lock(&mu_);
+    aborts.swap(aborts_);
+  }
+  for (std::thread& abort : aborts) abort.join();
 }
 
 std::string NcclLibrary::TextOf(NcclResult result) const {
+  if (result == NcclResult::kAborted) {
+    return "it was aborted because this process was held up meanwhile";
+  }
   return functions_->get_error_string(static_cast<int>(result));
 }
 
@@ -115,13 +146,21 @@ NcclResult NcclLibrary::GetUniqueId(NcclUniqueId* id) {
 NcclResult NcclLibrary::CommInitRank(NcclComm* comm, int ranks,
                                      const NcclUniqueId& id, int rank) {
   Config config;
+  auto made = std::make_shared<Communicator>();
+  *comm = made.get();
+  {
+    MutexLock lock(&mu_);
+    comms_.emplace(*comm, made);
+  }
   return NcclResult{
-      functions_->init(comm, ranks, IdByValue{id}, rank, &config)};
+      functions_->init(&made->real, ranks, IdByValue{id}, rank, &config)};
 }
 
 NcclResult NcclLibrary::CommGetAsyncError(NcclComm comm, NcclResult* error) {
+  MutexLock lock(&mu_);
+  if (comms_.at(comm)->aborted) return NcclResult::kAborted;
   int code = 0;
-  const int result = functions_->get_async_error(comm, &code);
+  const int result = functions_->get_async_error(RealOf(comm), &code);
   *error = NcclResult{code};
   return NcclResult{result};
 }
@@ -136,27 +175,73 @@ NcclResult NcclLibrary::GroupEnd() {
 
 NcclResult NcclLibrary::Send(const void* from, size_t bytes, int rank,
                              NcclComm comm, void* stream) {
-  return NcclResult{functions_->send(from, bytes, kUint8, rank, comm, stream)};
+  return NcclResult{
+      functions_->send(from, bytes, kUint8, rank, RealOf(comm), stream)};
 }
 
 NcclResult NcclLibrary::Recv(void* to, size_t bytes, int rank, NcclComm comm,
                              void* stream) {
-  return NcclResult{functions_->receive(to, bytes, kUint8, rank, comm, stream)};
+  return NcclResult{
+      functions_->receive(to, bytes, kUint8, rank, RealOf(comm), stream)};
 }
 
 NcclResult NcclLibrary::AllReduce(const float* from, float* to, size_t count,
                                   NcclComm comm, void* stream) {
-  return NcclResult{
-      functions_->all_reduce(from, to, count, kFloat32, kSum, comm, stream)};
+  return NcclResult{functions_->all_reduce(from, to, count, kFloat32, kSum,
+                                           RealOf(comm), stream)};
+}
+
+NcclResult NcclLibrary::Watch(NcclComm comm, absl::Duration patience) {
+  MutexLock lock(&mu_);
+  Communicator& watched = *comms_.at(comm);
+  if (watched.aborted) return NcclResult::kAborted;
+  const bool first = watched.watched_until == absl::InfiniteFuture();
+  watched.watched_until = SteadyNow() + patience;
+  if (!first || watched.watched_until == absl::InfiniteFuture()) {
+    return NcclResult::kSuccess;
+  }
+  if (!watchdog_.joinable()) watchdog_ = std::thread([this] { RunWatchdog(); });
+  changed_.Signal();
+  return NcclResult::kSuccess;
+}
+
+void NcclLibrary::RunWatchdog() {
+  pthread_setname_np(pthread_self(), "nccl-watchdog");
+  MutexLock lock(&mu_);
+  while (!ending_) {
+    const absl::Time now = SteadyNow();
+    absl::Time next = absl::InfiniteFuture();
+    for (const auto& [name, comm] : comms_) {
+      if (comm->aborted) continue;
+      if (comm->watched_until <= now) {
+        Abort(comm);
+      } else {
+        next = std::min(next, comm->watched_until);
+      }
+    }
+    changed_.WaitFor(&mu_, next - now);
+  }
+}
+
+void NcclLibrary::CommAbort(NcclComm comm, std::shared_ptr<void> buffers) {
+  MutexLock lock(&mu_);
+  const std::shared_ptr<Communicator> ended =
+      std::move(comms_.extract(comm).mapped());
+  // Those of an abort that is over can go.
+  if (!ended->over) ended->buffers = std::move(buffers);
+  if (!ended->aborted) Abort(ended);
 }
 
 // An abort waits for the kernels of the communicator, which may take long.
-void NcclLibrary::CommAbort(NcclComm comm, std::shared_ptr<void> buffers) {
-  aborts_.emplace_back(
-      [abort = functions_->abort, comm, kept = std::move(buffers)]() mutable {
-        abort(comm);
-        kept.reset();
-      });
+void NcclLibrary::Abort(std::shared_ptr<Communicator> comm) {
+  comm->aborted = true;
+  aborts_.emplace_back([this, comm = std::move(comm)] {
+    if (comm->real != nullptr) functions_->abort(comm->real);
+    std::shared_ptr<void> buffers;
+    MutexLock lock(&mu_);
+    comm->over = true;
+    buffers.swap(comm->buffers);
+  });
 }
 
 }  // namespace gossamer

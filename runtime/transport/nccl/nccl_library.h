@@ -1,18 +1,23 @@
 // NCCL itself: libnccl.so.2, opened at run time, so that programs need neither
 // NCCL nor CUDA to be built or to run without a GPU.
 //
-// Works with NCCL 2.14 and later.  This header knows nothing of peers or of the
+// Works with NCCL 2.14 and later.  A thread of its own aborts communicators
+// that nobody watches any more.  This header knows nothing of peers or of the
 // device.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_NCCL_NCCL_LIBRARY_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_NCCL_NCCL_LIBRARY_H_
 
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "algorithms/base/mutex.h"
 #include "runtime/transport/nccl/nccl_api.h"
 
 namespace gossamer {
@@ -32,7 +37,8 @@ class NcclLibrary final : public NcclApi {
   NcclResult GetUniqueId(NcclUniqueId* id) override;
   NcclResult CommInitRank(NcclComm* comm, int ranks, const NcclUniqueId& id,
                           int rank) override;
-  NcclResult CommGetAsyncError(NcclComm comm, NcclResult* error) override;
+  NcclResult CommGetAsyncError(NcclComm comm, NcclResult* error) override
+      ABSL_LOCKS_EXCLUDED(mu_);
   NcclResult GroupStart() override;
   NcclResult GroupEnd() override;
   NcclResult Send(const void* from, size_t bytes, int rank, NcclComm comm,
@@ -41,17 +47,32 @@ class NcclLibrary final : public NcclApi {
                   void* stream) override;
   NcclResult AllReduce(const float* from, float* to, size_t count,
                        NcclComm comm, void* stream) override;
-  void CommAbort(NcclComm comm, std::shared_ptr<void> buffers) override;
+  NcclResult Watch(NcclComm comm, absl::Duration patience) override
+      ABSL_LOCKS_EXCLUDED(mu_);
+  void CommAbort(NcclComm comm, std::shared_ptr<void> buffers) override
+      ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   struct Functions;
+  // An NcclComm of this object points to one.
+  struct Communicator;
   NcclLibrary(std::shared_ptr<void> library,
               std::unique_ptr<Functions> functions, int version);
+
+  static NcclComm RealOf(NcclComm comm);
+  void Abort(std::shared_ptr<Communicator> comm)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void RunWatchdog() ABSL_LOCKS_EXCLUDED(mu_);
 
   const std::shared_ptr<void> library_;
   const std::unique_ptr<const Functions> functions_;
   const int version_;
-  std::vector<std::thread> aborts_;
+  Mutex mu_;
+  CondVar changed_;
+  std::map<NcclComm, std::shared_ptr<Communicator>> comms_ ABSL_GUARDED_BY(mu_);
+  bool ending_ ABSL_GUARDED_BY(mu_) = false;
+  std::vector<std::thread> aborts_ ABSL_GUARDED_BY(mu_);
+  std::thread watchdog_;  // runs from the first Watch on
 };
 
 }  // namespace gossamer

@@ -117,6 +117,19 @@ std::optional<int> NcclPlan::RankOf(PeerId peer) const {
   return static_cast<int>(it - group_.begin());
 }
 
+std::vector<int> NcclPlan::Partners() const {
+  const auto self = view_ranks_.find(self_);
+  if (self == view_ranks_.end()) return {};
+  const std::vector<int> all = NeighborsOf(*schedule_, self->second);
+  std::vector<int> partners;
+  for (size_t i = 0; i < group_.size(); ++i) {
+    if (std::ranges::find(all, view_ranks_.at(group_[i])) != all.end()) {
+      partners.push_back(static_cast<int>(i));
+    }
+  }
+  return partners;
+}
+
 NcclPlan::Colours NcclPlan::ColoursOf(uint64_t round) const {
   std::set<int> ranks;
   for (const auto& [peer, rank] : view_ranks_) ranks.insert(rank);

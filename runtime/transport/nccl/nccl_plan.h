@@ -45,6 +45,9 @@ class NcclPlan {
   // By rank in the communicator, ascending; empty: no NCCL.
   const std::vector<PeerId>& group() const { return group_; }
   std::optional<int> RankOf(PeerId peer) const;
+  // The ranks in the communicator of the members with which this one ever
+  // exchanges, ascending.
+  std::vector<int> Partners() const;
   // The matching of the round in which this peer and `other` exchange; nullopt
   // if the round has no such edge within the group.
   std::optional<int> Colour(uint64_t round, PeerId other) const;

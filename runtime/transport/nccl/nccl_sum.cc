@@ -34,7 +34,9 @@ void NcclSum::SetView(const View& view, uint64_t first) {
   const int size = static_cast<int>(members_.size());
   agreement_.emplace(rank_, size, first);
   first_ = operation_ = first;
-  comm_ = std::make_unique<NcclCommunicator>(api_, device_, size, rank_);
+  comm_ = std::make_unique<NcclCommunicator>(api_, device_, size, rank_,
+                                             std::vector<int>(),
+                                             NcclCommunicator::Patience());
   since_ = loop_->Now();
   if (rank_ == 0) {
     NcclUniqueId id;

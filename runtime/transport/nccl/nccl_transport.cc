@@ -27,6 +27,11 @@ NcclTransport::NcclTransport(std::unique_ptr<Transport> carrier,
                    [this](PeerId to, uint64_t key, SharedBytes id) {
                      SendId(to, key, std::move(id));
                    },
+               .on_made =
+                   [this](uint64_t key) {
+                     queue_.EnterMeeting(key);
+                     runner_.Launch();
+                   },
                .on_end = [this](const NcclPlan& plan,
                                 NcclEvent why) { OnEnd(plan, why); },
                .report = options_.report}),

@@ -34,13 +34,14 @@ namespace gossamer {
 
 struct NcclOptions {
   PeerId self;
-  // The watchdog: no operation takes longer, and no end waits longer for the
-  // other's answer.  The deadline of edges, or less.
+  // The watchdog: no pair takes longer, and no end waits longer for the other's
+  // answer.  The deadline of edges, or less.
   absl::Duration deadline = absl::Seconds(1);
   // The time for which an offer waits for the other end's; then both bodies
   // travel by the carrier.
   absl::Duration offer_timeout = absl::Milliseconds(50);
-  // All members make a communicator within this time, or give it up.
+  // All members make a communicator and meet in it within this time, or give it
+  // up.
   absl::Duration making = absl::Seconds(30);
   // Between two polls of what is under way.
   absl::Duration poll = absl::Microseconds(50);

@@ -32,9 +32,29 @@ void PairRunner::Launch() {
                        ": ", std::string(begun.message())));
     }
   }
+  const std::optional<uint64_t> meeting = queue_->Meeting();
+  if (!meeting || groups_->Find(*meeting)->comm.busy()) return;
+  const absl::Status begun = groups_->Find(*meeting)->comm.Meet(*meeting);
+  if (!begun.ok()) {
+    groups_->End(*meeting, NcclEvent::kFailed, std::string(begun.message()));
+  }
+}
+
+void PairRunner::PollMeeting(uint64_t key) {
+  NcclCommunicator& comm = groups_->Find(key)->comm;
+  if (!comm.busy()) return;
+  const auto completed = comm.PollOperation();
+  if (!completed.ok()) {
+    groups_->End(key, NcclEvent::kFailed,
+                 std::string(completed.status().message()));
+  } else if (completed->has_value()) {
+    queue_->FinishMeeting();
+    groups_->OnMet(key);
+  }
 }
 
 std::optional<PairRunner::Completed> PairRunner::Poll(absl::Time now) {
+  if (const auto meeting = queue_->Meeting()) PollMeeting(*meeting);
   const NcclPair* const pair = queue_->under_way();
   if (pair == nullptr) return std::nullopt;
   const uint64_t key = pair->key;

@@ -1,12 +1,14 @@
-// Launches the pairs of a queue one at a time, each on the communicator of its
-// group, and watches the one under way.
+// Launches the operations of a queue one at a time, each on the communicator of
+// its group, and watches the one under way.
 //
-// A pair that fails, or takes longer than the deadline, ends its communicator.
-// This header knows nothing of offers or of frames.
+// An operation that fails ends its communicator, and so does a pair that takes
+// longer than the deadline; a meeting has the time in which communicators are
+// made. This header knows nothing of offers or of frames.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_NCCL_PAIR_RUNNER_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_NCCL_PAIR_RUNNER_H_
 
+#include <cstdint>
 #include <optional>
 
 #include "absl/time/time.h"
@@ -30,12 +32,14 @@ class PairRunner {
              absl::Duration deadline)
       : loop_(loop), queue_(queue), groups_(groups), deadline_(deadline) {}
 
-  // The queue has changed: launches the pair that is next.
+  // The queue has changed: launches what is next.
   void Launch();
   // Polls the pair under way; its owner then calls Launch().
   std::optional<Completed> Poll(absl::Time now);
 
  private:
+  void PollMeeting(uint64_t key);
+
   const EventLoop* const loop_;
   LaunchQueue* const queue_;
   NcclGroups* const groups_;

@@ -196,6 +196,18 @@ TEST_P(FakeQueueTest, AQueueWithoutMemorySaysSoAndDoesNothingMore) {
   EXPECT_THAT(small.ToHost(), Each(0.0f));
 }
 
+TEST_P(FakeQueueTest, AnotherOwnerGivesBackWhatItDoesNotUse) {
+  const DeviceQueue queue = device_.queue();
+  constexpr size_t kMost = size_t{200} << 20;
+  // The queue of this one ends with it.
+  static DeviceVector<float> other;
+  other = DeviceVector<float>::Unset(device_.queue(), kMost);
+  queue.OnShortage([] { other = DeviceVector<float>(); });
+  const auto large = DeviceVector<float>::Unset(queue, kMost);
+  EXPECT_TRUE(queue.status().ok()) << queue.status();
+  EXPECT_TRUE(other.empty());
+}
+
 TEST_P(FakeQueueTest, ADeviceThatVanishesIsReportedOnce) {
   {
     const DeviceQueue queue = device_.queue();

@@ -45,6 +45,27 @@ TEST(LaunchQueueTest, APairWaitsForAnEarlierOneThatIsNotAgreedOn) {
   EXPECT_EQ(queue.Next()->position.peer, PeerId{3});
 }
 
+TEST(LaunchQueueTest, AMeetingComesAfterThePairsThatHaveEntered) {
+  LaunchQueue queue;
+  queue.Enter(PairOf(1, 0, 2));
+  queue.EnterMeeting(kOtherKey);
+  EXPECT_TRUE(queue.Expects({5}, kOtherKey));
+  EXPECT_FALSE(queue.MayEnter(2, 0)) << "no pair comes between";
+  EXPECT_TRUE(queue.Agree({2}, 1, {}));
+  queue.Begin();
+  EXPECT_EQ(queue.Meeting(), std::nullopt);
+  queue.Finish();
+  EXPECT_EQ(queue.Meeting(), kOtherKey);
+  EXPECT_FALSE(queue.MayEnter(2, 0)) << "it may be under way";
+  queue.FinishMeeting();
+  EXPECT_TRUE(queue.MayEnter(2, 0));
+  queue.EnterMeeting(kKey);
+  queue.Drop(kOtherKey);
+  EXPECT_EQ(queue.Meeting(), kKey);
+  queue.Drop(kKey);
+  EXPECT_EQ(queue.Meeting(), std::nullopt);
+}
+
 TEST(LaunchQueueTest, NoPairEntersBeforeTheOneUnderWayOrBesideAnother) {
   LaunchQueue queue;
   queue.Enter(PairOf(5, 1, 2));

@@ -26,7 +26,7 @@ SharedBytes Bytes(std::vector<int> values) {
   return SharedBytes::FromVector(std::move(bytes));
 }
 
-// So many members of one communicator that is complete.
+// So many members of one communicator that have met.
 class Members {
  public:
   Members(int n, FakeNcclOptions options) : nccl_(&loop_, options) {
@@ -34,17 +34,30 @@ class Members {
     for (int rank = 0; rank < n; ++rank) {
       gpus_.push_back(nccl_.NewRank(absl::StrCat("gpu", rank)));
       if (rank == 0) gpus_[0]->GetUniqueId(&id);
+      std::vector<int> others;
+      for (int other = 0; other < n; ++other) {
+        if (other != rank) others.push_back(other);
+      }
       comms_.push_back(std::make_unique<NcclCommunicator>(
-          gpus_[rank].get(), gpus_[rank].get(), n, rank));
+          gpus_[rank].get(), gpus_[rank].get(), n, rank, others,
+          NcclCommunicator::Patience{absl::Seconds(2), absl::Seconds(30)}));
       EXPECT_TRUE(comms_.back()->Make(id).ok());
     }
     loop_.RunFor(absl::Seconds(1));
     for (const auto& comm : comms_) {
       EXPECT_TRUE(comm->PollMaking().ok());
+      EXPECT_EQ(comm->state(), NcclState::kMeeting);
+      EXPECT_TRUE(comm->Meet(/*name=*/5).ok());
+      EXPECT_FALSE(comm->PollOperation()->has_value());
+    }
+    loop_.RunFor(absl::Seconds(1));
+    for (const auto& comm : comms_) {
+      EXPECT_TRUE(comm->PollOperation()->has_value());
       EXPECT_TRUE(comm->ready());
     }
   }
   NcclCommunicator& operator[](int rank) { return *comms_[rank]; }
+  FakeNccl::Rank& gpu(int rank) { return *gpus_[rank]; }
   void Run() { loop_.RunFor(absl::Seconds(1)); }
 
  private:
@@ -80,6 +93,63 @@ TEST(NcclCommunicatorTest, TheBodyOfAnotherExchangeIsAnErrorAtBothEnds) {
     EXPECT_THAT(std::string(members[rank].PollOperation().status().message()),
                 HasSubstr("another exchange"));
   }
+}
+
+// The body is damaged, while the name of the operation is right.
+TEST(NcclCommunicatorTest, AnAbortThatEndsTheOtherEndBringsNoBody) {
+  Members members(2, {.hang = 1, .torn = 1});
+  ASSERT_TRUE(members[0].Exchange(1, Bytes({1, 2}), 2, 77).ok());
+  ASSERT_TRUE(members[1].Exchange(0, Bytes({3, 4}), 2, 77).ok());
+  members.Run();
+  EXPECT_FALSE(members[1].PollOperation()->has_value());
+  members[0].End(NcclEvent::kLate);
+  members.Run();
+  EXPECT_EQ(members[1].PollOperation().status().code(),
+            absl::StatusCode::kDataLoss);
+}
+
+TEST(NcclCommunicatorTest, ExchangesAreWatchedAndSumsAreNot) {
+  Members members(2, {});
+  EXPECT_EQ(members.gpu(0).patience(), absl::InfiniteDuration())
+      << "the meeting is over";
+  for (const int rank : {0, 1}) {
+    ASSERT_TRUE(members[rank].Exchange(1 - rank, Bytes({1}), 1, 77).ok());
+    EXPECT_EQ(members.gpu(rank).patience(), absl::Seconds(2));
+  }
+  members.Run();
+  for (const int rank : {0, 1}) {
+    EXPECT_TRUE(members[rank].PollOperation()->has_value());
+    EXPECT_EQ(members.gpu(rank).patience(), absl::InfiniteDuration());
+    ASSERT_TRUE(
+        members[rank]
+            .Sum(std::make_shared<DeviceVector<float>>(DeviceQueue::Host(), 3))
+            .ok());
+    EXPECT_FALSE(members[rank].PollOperation()->has_value());
+    EXPECT_EQ(members.gpu(rank).patience(), absl::InfiniteDuration());
+  }
+}
+
+// The stream is empty then, as if the bytes had come.
+TEST(NcclCommunicatorTest, ABodyDoesNotComeOfAnOperationThatWasAborted) {
+  Members members(2, {});
+  ASSERT_TRUE(members[0].Exchange(1, Bytes({1}), 1, 77).ok());
+  members.gpu(0).AbortUnwatched();
+  EXPECT_FALSE(members[0].PollOperation().ok());
+}
+
+TEST(NcclCommunicatorTest, ACommunicatorOfSumsAloneHasNobodyToMeet) {
+  VirtualLoop loop;
+  FakeNccl nccl(&loop, {});
+  const auto a = nccl.NewRank("gpu0"), b = nccl.NewRank("gpu1");
+  NcclUniqueId id;
+  a->GetUniqueId(&id);
+  NcclCommunicator first(a.get(), a.get(), 2, 0, {}, {});
+  NcclCommunicator second(b.get(), b.get(), 2, 1, {}, {});
+  ASSERT_TRUE(first.Make(id).ok());
+  ASSERT_TRUE(second.Make(id).ok());
+  loop.RunFor(absl::Seconds(1));
+  EXPECT_TRUE(first.PollMaking().ok());
+  EXPECT_TRUE(first.ready());
 }
 
 TEST(NcclCommunicatorTest, ASumIsThatOfAllMembersAndTheSameAtAll) {

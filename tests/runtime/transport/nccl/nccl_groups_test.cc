@@ -43,6 +43,7 @@ class NcclGroupsTest : public ::testing::Test {
   struct Member {
     std::unique_ptr<FakeNccl::Rank> rank;
     std::unique_ptr<NcclGroups> groups;
+    uint64_t made = 0;  // the key of the last communicator
     std::vector<NcclEvent> ends;
   };
   NcclGroupsTest() : nccl_(&loop_, {}) {
@@ -58,6 +59,13 @@ class NcclGroupsTest : public ::testing::Test {
               .send_id =
                   [this](PeerId to, uint64_t key, SharedBytes bytes) {
                     ids_.push_back({to, key, std::move(bytes)});
+                  },
+              .on_made =
+                  [&member](uint64_t key) {
+                    member.made = key;
+                    NcclCommunicator& comm = member.groups->Find(key)->comm;
+                    if (comm.busy()) return;
+                    EXPECT_TRUE(comm.Meet(key).ok());
                   },
               .on_end = [&member](
                             const NcclPlan&,
@@ -83,6 +91,16 @@ class NcclGroupsTest : public ::testing::Test {
     loop_.RunFor(time);
     for (auto& [id, member] : members_) member.groups->Poll(loop_.Now());
   }
+  // The communicators that are under way are made, and their members meet.
+  void Make() {
+    RunFor(absl::Seconds(1));
+    RunFor(absl::Seconds(1));
+    for (auto& [id, member] : members_) {
+      EXPECT_TRUE(
+          member.groups->Find(member.made)->comm.PollOperation()->has_value());
+      member.groups->OnMet(member.made);
+    }
+  }
   // Whether the communicator of a round can be used at that member.
   bool Ready(uint64_t id, uint64_t round) {
     const NcclGroups::Group* const group =
@@ -105,7 +123,7 @@ TEST_F(NcclGroupsTest, AnIdMayComeBeforeItsView) {
   EXPECT_TRUE(groups(1).Prepare(ViewOf(1, 1), loop_.Now()));
   Deliver();
   EXPECT_TRUE(groups(2).Prepare(ViewOf(1, 1), loop_.Now()));
-  RunFor(absl::Seconds(1));
+  Make();
   EXPECT_TRUE(Ready(1, 1));
   EXPECT_TRUE(Ready(2, 1));
   EXPECT_FALSE(Ready(2, 0)) << "no view has that round";
@@ -126,15 +144,17 @@ TEST_F(NcclGroupsTest, ANewConnectionBringsTheIdAgain) {
   groups(2).OnUp({1});
   EXPECT_EQ(ids_.size(), 1u) << "peer 2 has none";
   Deliver();
-  RunFor(absl::Seconds(1));
+  Make();
   EXPECT_TRUE(Ready(2, 1));
 }
 
 TEST_F(NcclGroupsTest, ALaterViewTakesOverAtItsRound) {
   Prepare(ViewOf(1, 1));
+  Deliver();
+  Make();
   Prepare(ViewOf(2, 10));
   Deliver();
-  RunFor(absl::Seconds(1));
+  Make();
   const uint64_t first = groups(1).ForRound(9, loop_.Now())->plan.key();
   const uint64_t second = groups(1).ForRound(10, loop_.Now())->plan.key();
   EXPECT_NE(first, second);
@@ -154,7 +174,7 @@ TEST_F(NcclGroupsTest, ALaterViewTakesOverAtItsRound) {
 TEST_F(NcclGroupsTest, ABrokenCommunicatorEndsOnce) {
   Prepare(ViewOf(1, 1));
   Deliver();
-  RunFor(absl::Seconds(1));
+  Make();
   const uint64_t key = groups(1).ForRound(1, loop_.Now())->plan.key();
   groups(1).End(key, NcclEvent::kRemoteAbort, "as the other one says");
   groups(1).End(key, NcclEvent::kLate, "and the watchdog");
@@ -162,6 +182,31 @@ TEST_F(NcclGroupsTest, ABrokenCommunicatorEndsOnce) {
   EXPECT_THAT(ends(1), ElementsAre(NcclEvent::kRemoteAbort));
   EXPECT_EQ(groups(1).broken(), 1u);
   EXPECT_FALSE(groups(1).Ready(key));
+}
+
+// All members meet in one order.
+TEST_F(NcclGroupsTest, MembersMeetInTheOrderOfTheViews) {
+  Prepare(ViewOf(1, 1));
+  Prepare(ViewOf(2, 10));
+  Deliver();
+  Make();
+  EXPECT_TRUE(Ready(1, 1));
+  EXPECT_EQ(groups(1).ForRound(10, loop_.Now())->comm.state(),
+            NcclState::kMeeting);
+  Make();
+  EXPECT_TRUE(Ready(1, 10));
+}
+
+TEST_F(NcclGroupsTest, AViewThatLacksAMemberReplacesWhatIsNotReady) {
+  Prepare(ViewOf(1, 1, /*peers=*/3));
+  ASSERT_EQ(groups(1).ForRound(1, loop_.Now())->plan.group().size(), 3u);
+  ids_.clear();  // of three
+  Prepare(ViewOf(2, 10));
+  EXPECT_THAT(ends(1), ElementsAre(NcclEvent::kReplaced));
+  EXPECT_EQ(groups(1).broken(), 0u);
+  Deliver();
+  Make();
+  EXPECT_TRUE(Ready(1, 10));
 }
 
 TEST_F(NcclGroupsTest, ACommunicatorWhoseIdDoesNotComeIsGivenUp) {

@@ -15,6 +15,7 @@ namespace gossamer {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -134,6 +135,34 @@ TEST(NcclPlanTest, EveryRoundIsAListOfMatchings) {
           if (!colour) continue;
           EXPECT_TRUE(taken.insert(*colour).second) << graph;
         }
+      }
+    }
+  }
+}
+
+TEST(NcclPlanTest, PartnersAreTheMembersWithWhichThereIsEverAnEdge) {
+  for (const char* graph :
+       {"ring", "complete", "one-peer-exponential", "random-matching"}) {
+    View view = Fleet(8, 1, graph);
+    view.members[4].device = "";  // peer 5 is in no group
+    const std::vector<PeerId> group = NcclPlan::Of(view, {1}).group();
+    for (const PeerId a : group) {
+      const NcclPlan plan = NcclPlan::Of(view, a);
+      std::set<int> met;
+      for (uint64_t round = 10; round < 74; ++round) {
+        for (const PeerId b : group) {
+          if (plan.Colour(round, b)) met.insert(*plan.RankOf(b));
+        }
+      }
+      const std::vector<int> partners = plan.Partners();
+      for (const int rank : met) {
+        EXPECT_THAT(partners, Contains(rank)) << graph;
+      }
+      for (const int rank : partners) {
+        EXPECT_THAT(
+            NcclPlan::Of(view, group[static_cast<size_t>(rank)]).Partners(),
+            Contains(*plan.RankOf(a)))
+            << graph << ": both meet, or neither";
       }
     }
   }

@@ -14,14 +14,17 @@ namespace {
 
 TEST(NcclStateTest, EveryStateAndEvent) {
   using enum NcclState;
-  // By state, in the order of kNcclEvents: id, made, failed, late, remote
+  // By state, in the order of kNcclEvents: id, made, met, failed, late, remote
   // abort, replaced.
-  const std::map<NcclState, std::array<NcclState, 6>> table = {
-      {kWaiting, {kMaking, kWaiting, kBroken, kBroken, kBroken, kGone}},
-      {kMaking, {kMaking, kReady, kBroken, kBroken, kBroken, kGone}},
-      {kReady, {kReady, kReady, kBroken, kBroken, kBroken, kGone}},
-      {kBroken, {kBroken, kBroken, kBroken, kBroken, kBroken, kGone}},
-      {kGone, {kGone, kGone, kGone, kGone, kGone, kGone}}};
+  const std::map<NcclState, std::array<NcclState, 7>> table = {
+      {kWaiting,
+       {kMaking, kWaiting, kWaiting, kBroken, kBroken, kBroken, kGone}},
+      {kMaking, {kMaking, kMeeting, kMaking, kBroken, kBroken, kBroken, kGone}},
+      {kMeeting,
+       {kMeeting, kMeeting, kReady, kBroken, kBroken, kBroken, kGone}},
+      {kReady, {kReady, kReady, kReady, kBroken, kBroken, kBroken, kGone}},
+      {kBroken, {kBroken, kBroken, kBroken, kBroken, kBroken, kBroken, kGone}},
+      {kGone, {kGone, kGone, kGone, kGone, kGone, kGone, kGone}}};
   ASSERT_EQ(table.size(), std::size(kNcclStates));
   for (const auto& [state, row] : table) {
     for (size_t i = 0; i < row.size(); ++i) {

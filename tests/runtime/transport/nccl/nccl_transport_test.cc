@@ -112,6 +112,16 @@ class Fleet {
     view_.from_round = from_round;
     Prepare();
   }
+  // Each peer learns of it after its own delay.
+  template <typename Delay>
+  void NextViewApart(uint64_t from_round, Delay delay) {
+    ++view_.epoch;
+    view_.from_round = from_round;
+    for (auto& [id, node] : nodes_) {
+      loop_.RunAt(loop_.Now() + delay(id.value),
+                  [this, &node] { node.transport->Prepare(view_); });
+    }
+  }
   void Send(PeerId from, PeerId to, uint64_t round, size_t bytes = 1000) {
     EXPECT_TRUE(nodes_.at(from).transport->Send(
         to, Channel::kEdge,
@@ -267,9 +277,61 @@ TEST(NcclTransportTest, TheNextViewTriesAgain) {
   EXPECT_EQ(fleet.Sum().bodies - before, 2u * 3 * 2);
 }
 
+// NCCL connects two members in their first operation.  Bodies travel by the
+// carrier until that has ended, also those of the view before.
+TEST(NcclTransportTest, NoBodyWaitsWhileMembersAreConnected) {
+  Fleet fleet(5, {.connecting = 10 * kDeadline});
+  EXPECT_EQ(fleet.node(1).Count("nccl_ready"), 0u);
+  const auto round = [&fleet](uint64_t number) {
+    const absl::Time sent = fleet.loop().Now();
+    fleet.Round(number);
+    fleet.loop().RunFor(absl::Milliseconds(20));
+    for (uint64_t id = 1; id <= 5; ++id) {
+      EXPECT_LT(fleet.node(id).last - sent, absl::Milliseconds(10));
+    }
+  };
+  round(1);
+  EXPECT_EQ(fleet.Sum().bodies, 0u);
+  fleet.loop().RunFor(10 * kDeadline);
+  EXPECT_EQ(fleet.node(1).Count("nccl_ready"), 1u);
+  round(2);
+  EXPECT_EQ(fleet.Sum().bodies, 5u * 4);
+  fleet.NextView(/*from_round=*/10);
+  fleet.loop().RunFor(absl::Seconds(1));
+  round(3);
+  EXPECT_EQ(fleet.Sum().bodies, 5u * 4);
+  fleet.loop().RunFor(10 * kDeadline);
+  round(4);
+  EXPECT_EQ(fleet.Sum().bodies, 5u * 4 * 2);
+  fleet.ExpectAll(4);
+  EXPECT_EQ(fleet.Sum().broken, 0u);
+}
+
+// Some members are in the meeting while others have bodies under way.
+TEST(NcclTransportTest, MembersMeetOnceTheirBodiesHaveCome) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    Fleet fleet(6, {.seed = seed, .latency = absl::Milliseconds(10)});
+    const RngKey key(seed);
+    for (uint64_t number = 1; number <= 20; ++number) {
+      fleet.Round(number);
+      if (number % 5 == 0) {
+        fleet.NextViewApart(number + 3, [&](uint64_t id) {
+          return absl::Milliseconds(40) * key.Uniform(number * 10 + id);
+        });
+      }
+      fleet.loop().RunFor(absl::Milliseconds(120));
+    }
+    fleet.loop().RunFor(absl::Seconds(1));
+    fleet.ExpectAll(20);
+    EXPECT_EQ(fleet.Sum().broken, 0u);
+    EXPECT_GT(fleet.Sum().bodies, 20u * 6 * 5 / 4);
+  }
+}
+
 TEST(NcclTransportTest, ACommunicatorThatIsNeverCompleteIsGivenUp) {
-  for (const FakeNcclOptions& faults : {FakeNcclOptions{.making_hang = 1},
-                                        FakeNcclOptions{.making_error = 1}}) {
+  for (const FakeNcclOptions& faults :
+       {FakeNcclOptions{.making_hang = 1}, FakeNcclOptions{.making_error = 1},
+        FakeNcclOptions{.connecting_hang = 1}}) {
     Fleet fleet(3, faults);
     fleet.Round(1);
     fleet.loop().RunFor(absl::Minutes(1));
@@ -286,8 +348,8 @@ TEST(NcclTransportTest, TwoRanksOnOneDeviceAreRefusedByNccl) {
   const auto a = nccl.NewRank("gpu0"), b = nccl.NewRank("gpu0");
   NcclUniqueId id;
   a->GetUniqueId(&id);
-  NcclCommunicator first(a.get(), a.get(), 2, 0);
-  NcclCommunicator second(b.get(), b.get(), 2, 1);
+  NcclCommunicator first(a.get(), a.get(), 2, 0, {1}, {});
+  NcclCommunicator second(b.get(), b.get(), 2, 1, {0}, {});
   ASSERT_TRUE(first.Make(id).ok());
   ASSERT_TRUE(second.Make(id).ok());
   loop.RunFor(absl::Seconds(1));
@@ -346,7 +408,9 @@ TEST(NcclTransportTest, ADeadMemberDoesNotHoldUpTheOthers) {
 TEST(NcclTransportTest, FaultsOfEveryKindChangeNoBody) {
   NcclCounters seen;
   for (uint64_t seed = 1; seed <= 20; ++seed) {
-    Fleet fleet(4, {.seed = seed, .hang = 0.02, .error = 0.02, .slow = 0.1});
+    Fleet fleet(
+        4,
+        {.seed = seed, .hang = 0.02, .error = 0.02, .slow = 0.1, .torn = 0.5});
     for (uint64_t round = 1; round <= 30; ++round) {
       fleet.Round(round);
       if (round % 10 == 0) fleet.NextView(round + 2);
