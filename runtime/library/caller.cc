@@ -6,9 +6,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
+#include "runtime/base/steady_time.h"
 #include "runtime/config/compose.h"
 
 namespace gossamer {
+namespace {
+
+// Of a round of a program that leaves.
+constexpr absl::Duration kLeastTurn = absl::Milliseconds(10);
+constexpr absl::Duration kMostTurn = absl::Seconds(1);
+
+}  // namespace
 
 // The game whose gradient is the program's turn: the step has been made when it
 // comes back, and the rule of method caller adds nothing.
@@ -60,6 +68,7 @@ absl::Status Caller::EndStep(const Losses& losses) {
   // The parameters are the caller's here, so the runtime waits and not the
   // other way round.
   GOSSAMER_RETURN_IF_ERROR(CheckParameters());
+  saved_ = false;
   // The runtime asked during the turn.
   if (save_wanted_) Save();
   if (turn_ == Turn::kOver) return absl::OkStatus();
@@ -143,6 +152,11 @@ void Caller::Load() {
   if (!state.empty() && state_.load) status = state_.load(state);
   mu_.Lock();
   if (status.ok()) return;
+  // Until the program makes a step, it is the one that fits the parameters: a
+  // program that ends here leaves checkpoints that another can go on from.
+  state_bytes_ = std::move(state);
+  saved_ = true;
+  save_wanted_ = false;
   state_failure_ = absl::InternalError(
       absl::StrCat("the program's state was not loaded: ", status.message(),
                    "; the run goes on, and the program has what it had"));
@@ -193,7 +207,12 @@ absl::StatusOr<Losses> Caller::Step(const DeviceQueue& queue,
   GOSSAMER_RETURN_IF_ERROR(queue.Wait());
   MutexLock lock(&mu_);
   progress_ = progress;
-  if (leaving_ || turn_ == Turn::kOver) return losses_;
+  if (turn_ == Turn::kOver) return losses_;
+  if (leaving_) {
+    PassTurn();
+    return losses_;
+  }
+  const absl::Time began = SteadyNow();
   turn_ = Turn::kCallers;
   queue_ = queue;
   ++turns_;
@@ -203,7 +222,20 @@ absl::StatusOr<Losses> Caller::Step(const DeviceQueue& queue,
   // The program takes as long as it likes: a peer whose program hangs is one
   // that waits for its neighbours, and the fleet's deadlines are for it.
   while (turn_ == Turn::kCallers) changed_.WaitFor(&mu_, absl::Hours(1));
+  turns_took_ += SteadyNow() - began;
   return losses_;
+}
+
+// Without a step to wait for, thousands of rounds would pass before the fleet
+// has agreed on the one in which this peer leaves; if all leave, to the last
+// round of the run.
+void Caller::PassTurn() {
+  const absl::Duration mean =
+      turns_took_ / static_cast<double>(std::max<uint64_t>(turns_, 1));
+  changed_.AwaitFor(&mu_, std::clamp(mean, kLeastTurn, kMostTurn),
+                    [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+                      return turn_ == Turn::kOver;
+                    });
 }
 
 bool Caller::PrepareState() {

@@ -68,7 +68,8 @@ class Caller {
   // Waits for a turn of the program, `limit` at most, or for the end.  In a
   // program that leaves it ends the turn in hand.
   Turn Await(absl::Duration limit);
-  // Any thread: no turn comes any more, after the one in hand.
+  // Any thread: no turn comes any more, after the one in hand.  The rounds
+  // until the end take as long as the turns did, so that few of them pass.
   void Leave();
   // The program's state was not saved or not loaded, since this was asked last.
   absl::Status TakeStateFailure();
@@ -94,6 +95,8 @@ class Caller {
   absl::Status CheckParameters() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool PrepareState();
   void VisitState(StateVisitor& visitor);
+  // Waits for about as long as a turn of the program takes, or for the end.
+  void PassTurn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // On the program's thread, without the lock while the program works.
   void Save() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Load() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -108,13 +111,14 @@ class Caller {
   Turn turn_ ABSL_GUARDED_BY(mu_) = Turn::kRuntimes;
   // Of the game that waits for the turn in hand.
   DeviceQueue queue_ ABSL_GUARDED_BY(mu_) = DeviceQueue::Host();
-  uint64_t turns_ ABSL_GUARDED_BY(mu_) = 0;  // of the program so far
+  uint64_t turns_ ABSL_GUARDED_BY(mu_) = 0;         // of the program so far
+  absl::Duration turns_took_ ABSL_GUARDED_BY(mu_);  // all of them
   bool leaving_ ABSL_GUARDED_BY(mu_) = false;
   Losses losses_ ABSL_GUARDED_BY(mu_);
   CallerProgress progress_ ABSL_GUARDED_BY(mu_);
   absl::Status ended_ ABSL_GUARDED_BY(mu_);
-  // The program is to write its state out, and has done so in `state_bytes_`
-  // since its last turn.
+  // The program is to write its state out; `state_bytes_` has what it wrote
+  // since its last turn, or what it could not read before the next one.
   bool save_wanted_ ABSL_GUARDED_BY(mu_) = false;
   bool saved_ ABSL_GUARDED_BY(mu_) = false;
   // The program is to read `state_bytes_`.

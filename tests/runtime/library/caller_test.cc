@@ -236,6 +236,44 @@ TEST(CallerTest, SaysThatItsStateWasNotSaved) {
   EXPECT_TRUE(taken.bytes.at("caller").empty());
 }
 
+// A program that cannot read it, and ends, leaves it to the next one.
+TEST(CallerTest, AStateThatWasNotReadIsSavedAgain) {
+  Caller caller(Layout());
+  const std::vector<std::byte> state(5, std::byte{7});
+  caller.SetState({.save =
+                       [](std::vector<std::byte>& bytes) {
+                         bytes.assign(1, std::byte{1});
+                         return absl::OkStatus();
+                       },
+                   .load =
+                       [](std::span<const std::byte>) {
+                         return absl::NotFoundError("opt_g");
+                       }});
+  Runtime runtime(&caller);
+  Game& game = runtime.game();
+  EXPECT_FALSE(game.PrepareState());
+  Checkpoint checkpoint = Taken(game);
+  checkpoint.bytes["caller"] = state;
+  ASSERT_TRUE(RestoreCheckpoint(checkpoint, [&](StateVisitor& v) {
+                game.VisitState(v);
+              }).ok());
+  caller.Await(absl::ZeroDuration());
+  EXPECT_THAT(std::string(caller.TakeStateFailure().message()),
+              HasSubstr("was not loaded: opt_g"));
+  EXPECT_TRUE(game.PrepareState());
+  EXPECT_EQ(Taken(game).bytes.at("caller"), state);
+  // A step makes other parameters, to which it does not belong.
+  runtime.Play(2);
+  ASSERT_EQ(caller.Await(absl::Seconds(10)), Turn::kCallers);
+  EXPECT_FALSE(game.PrepareState());
+  EXPECT_EQ(caller.EndStep({}), absl::OkStatus());
+  caller.Leave();
+  while (caller.Await(absl::Seconds(10)) != Turn::kOver) {
+  }
+  EXPECT_TRUE(game.PrepareState());
+  EXPECT_NE(Taken(game).bytes.at("caller"), state);
+}
+
 TEST(CallerTest, UsesMemoryOfTheProgram) {
   std::vector<float> memory(11, 1);
   Caller caller(Layout());

@@ -6,10 +6,13 @@ clear exception each, and the fleet goes on.
 """
 
 import contextlib
+import pathlib
 import re
+import signal
 import subprocess
 import sys
 import textwrap
+import time
 import unittest
 
 from python_fleet import LOOP, FleetTest
@@ -263,6 +266,87 @@ class PythonInputsTest(FleetTest):
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             self.assertEqual(done.returncode, status, done.stdout)
         self.assertRegex(done.stdout, "refused .*layout")
+
+    def test_programs_that_fail_lose_nothing(self):
+        """Few rounds pass after an exception in all programs, and what they
+        leave is there for a program that is right."""
+        source = """
+            names = {{"{name}": opt}}
+            fleet = gossamer.join(players={{"G": G, "D": D}}, state=names)
+            print("begins at", fleet.round, len(opt.state_dict()["state"]))
+            for n in range(1, {most} + 1):
+                step(fleet)
+                if n == {most}:
+                    raise RuntimeError("the program is wrong")
+                fleet.mix()
+            """
+        options = ("--peers", "2", "--set", "rounds=100000")
+        out = self.fleet(source.format(name="opt", most=20), "fails", *options,
+                         status=1)
+        first = [int(n) for n in re.findall(r"stopped before round (\d+)", out)]
+        self.assertEqual(len(first), 2, out)
+        self.assertLess(max(first), 3000, out)
+        out = self.fleet(source.format(name="other", most=5), "fails",
+                         "--resume", status=1)
+        self.assertEqual(out.count(
+            "the state that was saved has opt, and join was given other"), 2, out)
+        # All parameters but those of the batch statistics have moments.
+        out = self.fleet(source.format(name="opt", most=5), "fails", "--resume",
+                         status=1)
+        again = re.findall(r"begins at (\d+) (\d+)", out)
+        self.assertEqual([moments for _, moments in again], ["8", "8"], out)
+        self.assertGreaterEqual(int(again[0][0]), max(first), out)
+
+    def test_a_folder_has_one_run(self):
+        source = """
+            fleet = gossamer.join(players={"G": G, "D": D})
+            while fleet.mix():
+                pass
+            """
+        options = ("--peers", "2", "--set", "rounds=5")
+        self.fleet(source, "one", *options)
+        self.assertIn("rounds: 5\n",
+                      (self.folder / "one/config.textproto").read_text())
+        out = self.fleet(source, "one", *options, status=2)
+        self.assertIn("has a run already", out)
+        self.fleet(source, "one", *options, "--overwrite")
+        lines = (self.folder / "one/peer-1/metrics.jsonl").read_text()
+        self.assertEqual(lines.count("\n"), 5)
+        # What differs is named; peers refuse their checkpoints.
+        out = self.fleet(source, "one", "--resume", "--set", "rounds=7", status=1)
+        self.assertIn("now rounds: 7, before rounds: 5", out)
+        out = self.fleet(source, "none", "--resume", status=2)
+        self.assertIn("there is no checkpoint", out)
+        self.assertFalse((self.folder / "none").exists())
+
+    def test_a_signal_before_the_first_round_ends_all(self):
+        with subprocess.Popen(
+                self.command("time.sleep(600)", "early", "--peers", "2"),
+                cwd=self.folder, text=True, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT) as run:
+            for line in run.stdout:
+                if "to look at them" in line:
+                    break
+            run.send_signal(signal.SIGINT)
+            self.assertEqual(run.wait(60), 130)
+
+    def test_programs_end_with_the_one_that_runs_them(self):
+        program = """
+            print("is", os.getpid(), flush=True)
+            time.sleep(600)
+            """
+        with subprocess.Popen(
+                self.command("import os" + textwrap.dedent(program), "orphans",
+                             "--peers", "1"), cwd=self.folder, text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as run:
+            pid = next(int(line.split()[-1]) for line in run.stdout
+                       if " is " in line)
+            run.kill()
+            run.wait()
+            limit = time.monotonic() + 60
+            while pathlib.Path(f"/proc/{pid}/exe").exists():
+                self.assertLess(time.monotonic(), limit)
+                time.sleep(0.05)
 
     def test_run_says_what_is_wrong(self):
         for options, words in [(["--peers", "0", "x.py"], "--peers 0"),

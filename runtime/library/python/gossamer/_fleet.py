@@ -60,6 +60,10 @@ def _read(saved):
             f"{failure}") from failure
 
 
+def _words(names):
+    return ", ".join(names) or "nothing"
+
+
 def join(config: str | os.PathLike | None = None, *,
          players: Mapping[str, Any],
          topology: str | None = None,
@@ -147,6 +151,14 @@ class Fleet:
         self._flat = torch.empty(0)
         self._buffers = buffers
         self._state = dict(state)
+        for name, thing in self._state.items():
+            if not (hasattr(thing, "state_dict") and
+                    hasattr(thing, "load_state_dict")):
+                raise TypeError(f"state: {name} is a {type(thing).__name__}, "
+                                "which has no state_dict() and "
+                                "load_state_dict()")
+        # What cannot be read back is found now, and not at the first checkpoint.
+        _read(self._state_bytes())
         self._over = False
         texts = [o.encode() for o in options]
         tensors = (_library.Tensor * len(players.entries))()
@@ -391,16 +403,20 @@ class Fleet:
         _check(code)
         return not self._over
 
+    def _state_bytes(self):
+        out = io.BytesIO()
+        torch.save({"state": {name: thing.state_dict()
+                              for name, thing in self._state.items()},
+                    "buffers": self._players.local_buffers()}, out)
+        return out.getvalue()
+
     def _save(self, context, data, size):
         try:
-            out = io.BytesIO()
-            torch.save({"state": {name: thing.state_dict()
-                                  for name, thing in self._state.items()},
-                        "buffers": self._players.local_buffers()}, out)
+            state = self._state_bytes()
             if self._saved is None:
-                _read(out.getvalue())
+                _read(state)
             # It stays until the next call, as the interface asks.
-            self._saved = out.getvalue()
+            self._saved = state
             data[0] = ctypes.cast(ctypes.c_char_p(self._saved),
                                   ctypes.c_void_p)
             size[0] = len(self._saved)
@@ -412,6 +428,11 @@ class Fleet:
     def _load(self, context, data, size):
         try:
             kept = _read(ctypes.string_at(data, size))
+            if kept["state"].keys() != self._state.keys():
+                raise ValueError(
+                    f"the state that was saved has {_words(kept['state'])}, and "
+                    f"join was given {_words(self._state)}: give it the same "
+                    "names")
             own = self._players.local_buffers()
             # A peer that resumes gets what it saved; one that joins, a member's.
             if self._resumes or self._buffers != "local":

@@ -8,6 +8,8 @@ Ctrl-C stops the fleet at a round that all agree on; a second one ends it at onc
 """
 
 import argparse
+import ctypes
+import fcntl
 import json
 import os
 import pathlib
@@ -15,6 +17,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -27,6 +30,9 @@ _EXAMPLES = """examples:
   python -m gossamer.run --config run.textproto --set rounds=500 train.py --lr 2e-4
   python -m gossamer.run --peers 8 --set mixing.graph=torus -m mypackage.train
   python -m gossamer.run --run-dir runs/mine --resume train.py
+  python -m gossamer.run --run-dir runs/mine --overwrite train.py
+
+The folder keeps the configuration, which --resume takes up.
 
 Exit status: 0 if all programs ended with 0, else the first other one; 2 for a
 wrong command line.
@@ -48,6 +54,23 @@ def program(name):
     return found
 
 
+# Of prctl(2): the signal that a process gets when the one that began it ends.
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None)
+
+
+def _end_with_this_process():
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _differences(before, now):
+    """Lines of two configurations that differ, in short."""
+    old, new = before.splitlines(), now.splitlines()
+    return ", ".join([f"now {line.strip()}" for line in new if line not in old] +
+                     [f"before {line.strip()}" for line in old
+                      if line not in new])
+
+
 def _arguments(argv):
     parser = argparse.ArgumentParser(
         prog="python -m gossamer.run", description=__doc__.split("\n\n")[0],
@@ -64,8 +87,11 @@ def _arguments(argv):
     parser.add_argument("--run-dir", metavar="DIR",
                         help="folder of logs, metrics and checkpoints (default: "
                         "runs/caller)")
-    parser.add_argument("--resume", action="store_true",
-                        help="go on from the checkpoints of the folder")
+    over = parser.add_mutually_exclusive_group()
+    over.add_argument("--resume", action="store_true",
+                      help="go on from the checkpoints of the folder")
+    over.add_argument("--overwrite", action="store_true",
+                      help="replace the run that is in the folder")
     parser.add_argument("-m", action="store_true", dest="module",
                         help="the program is a module")
     parser.add_argument("program", help="the program to run")
@@ -85,7 +111,6 @@ class Fleet:
     def __init__(self, arguments):
         # Whole paths: a program may change its folder before it joins.
         self._run_dir = pathlib.Path(arguments.run_dir or "runs/caller").resolve()
-        self._run_dir.mkdir(parents=True, exist_ok=True)
         self._arguments = arguments
         self._programs, self._printers = [], []
         self._service = None
@@ -93,38 +118,80 @@ class Fleet:
         self._set = list(arguments.set)
         if arguments.peers is not None:
             self._set.append(f"peers={arguments.peers}")
-        self._changes = [word for change in self._set
-                         for word in ("--set", change)]
+        self._lock = None
+        self._ended = False  # by a signal before there were rounds
 
-    def _config(self):
-        if self._arguments.config:
-            return os.path.abspath(self._arguments.config)
-        path = self._run_dir / "run.textproto"
-        path.write_text("game { caller {} }\n")
-        return str(path)
+    def _take_folder(self):
+        """Returns why a fleet cannot begin in the folder, or None."""
+        folder = self._run_dir
+        if self._arguments.resume and not any(
+                folder.glob("peer-*/checkpoints/round-*")):
+            return f"--resume: there is no checkpoint in {folder}"
+        folder.mkdir(parents=True, exist_ok=True)
+        self._lock = open(folder / "lock", "w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return f"{folder}: another fleet is running in this folder"
+        peers = list(folder.glob("peer-*"))
+        if self._arguments.resume or not (
+                peers or (folder / "config.textproto").exists()):
+            return None
+        if not self._arguments.overwrite:
+            return (f"{folder} has a run already; take --resume to go on, "
+                    "--overwrite to replace it, or another --run-dir")
+        for old in [*peers, folder / "topology"]:
+            shutil.rmtree(old, ignore_errors=True)
+        for old in [*folder.glob("program-*.log"), *folder.glob("*.textproto")]:
+            old.unlink()
+        return None
+
+    def _settle_config(self):
+        """Writes the configuration with all defaults into the folder.  Returns
+        its path and its text, or an error."""
+        kept = self._run_dir / "config.textproto"
+        config = self._arguments.config
+        if config is None and kept.exists():
+            config = kept
+        with tempfile.NamedTemporaryFile("w", suffix=".textproto") as defaults:
+            defaults.write("game { caller {} }\n")
+            defaults.flush()
+            changes = [word for change in self._set
+                       for word in ("--set", change)]
+            asked = subprocess.run([program("gossamer"), "config", "show",
+                                    "--config", str(config or defaults.name),
+                                    *changes], capture_output=True, text=True)
+        if asked.returncode != 0:
+            return None, None, asked.stderr.strip()
+        if kept.exists() and kept.read_text() != asked.stdout:
+            print("gossamer.run: the configuration is not that of the run, and "
+                  "checkpoints fit the run's alone: " +
+                  _differences(kept.read_text(), asked.stdout), file=sys.stderr)
+            kept = self._run_dir / "resumed.textproto"
+        kept.write_text(asked.stdout)
+        return str(kept), asked.stdout, None
 
     def start(self):
         """Returns an error, or None."""
-        config = self._config()
-        # The program that checks configurations knows how many peers this one
-        # has.
-        asked = subprocess.run(
-            [program("gossamer"), "config", "show", "--config", config,
-             *self._changes], capture_output=True, text=True)
-        if asked.returncode != 0:
-            return asked.stderr.strip()
-        peers = next((int(line.split(":")[1]) for line in
-                      asked.stdout.splitlines() if line.startswith("peers:")), 4)
+        error = self._take_folder()
+        if error:
+            return error
+        config, text, error = self._settle_config()
+        if error:
+            return error
+        peers = next(int(line.split(":")[1]) for line in text.splitlines()
+                     if line.startswith("peers:"))
         port_file = self._run_dir / "topology.port"
         port_file.unlink(missing_ok=True)
         shutil.rmtree(self._run_dir / "topology", ignore_errors=True)
         log = open(self._run_dir / "topology.log", "w")
         self._service = subprocess.Popen(
-            [program("gossamer-topology"), "--config", config, *self._changes,
-             "--listen", "127.0.0.1:0", "--port-file", str(port_file),
+            [program("gossamer-topology"), "--config", config, "--listen",
+             "127.0.0.1:0", "--port-file", str(port_file),
              "--state", str(self._run_dir / "topology"),
              "--exit-when-finished"],
-            stdout=log, stderr=log, start_new_session=True)
+            stdout=log, stderr=log, start_new_session=True,
+            preexec_fn=_end_with_this_process)
         limit = time.monotonic() + _START
         while not (port_file.exists() and port_file.read_text().strip()):
             if self._service.poll() is not None or time.monotonic() > limit:
@@ -133,7 +200,7 @@ class Fleet:
             time.sleep(0.02)
         self._address = "127.0.0.1:" + port_file.read_text().strip()
         options = {"--topology": self._address, "--config": config,
-                   "--run-dir": str(self._run_dir), "--set": self._set,
+                   "--run-dir": str(self._run_dir),
                    "--resume": self._arguments.resume}
         command = [sys.executable, *(["-m"] if self._arguments.module else []),
                    self._arguments.program, *self._arguments.arguments]
@@ -148,7 +215,8 @@ class Fleet:
             # Sessions of their own keep Ctrl-C to this process.
             child = subprocess.Popen(
                 command, env=environment, stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT, text=True, start_new_session=True)
+                stderr=subprocess.STDOUT, text=True, start_new_session=True,
+                preexec_fn=_end_with_this_process)
             self._programs.append(child)
             printer = threading.Thread(target=self._print, args=(number, child),
                                        daemon=True)
@@ -168,8 +236,13 @@ class Fleet:
                 sys.stdout.flush()
 
     def stop(self):
-        subprocess.run([program("gossamer"), "stop", "--topology",
-                        self._address], capture_output=True)
+        """At a round that all agree on; at once before there are rounds."""
+        if self._has_begun():
+            subprocess.run([program("gossamer"), "stop", "--topology",
+                            self._address], capture_output=True)
+        else:
+            self._ended = True
+            self.end()
 
     def end(self):
         for child in [*self._programs, *filter(None, [self._service])]:
@@ -192,13 +265,14 @@ class Fleet:
                 if status is None:
                     continue
                 del waiting[number]
-                if status == 0:
+                if status == 0 or self._ended:
                     continue
                 worst = worst or (status if status > 0 else 128 - status)
                 begun = self._has_begun()
                 print(f"gossamer.run: program {number} ended with status "
-                      f"{status}" + ("; the others go on" if begun else
-                                     " before the fleet had begun"),
+                      f"{status}" + (" before the fleet had begun" if not begun
+                                     else "; the others go on"
+                                     if len(waiting) > 1 else ""),
                       file=sys.stderr)
                 # The others would wait for it for ten minutes.
                 if not begun:
@@ -207,7 +281,7 @@ class Fleet:
                     break
             time.sleep(0.05)
         self._finish_printing()
-        return worst
+        return 130 if self._ended else worst
 
     def _has_begun(self):
         status = subprocess.run([program("gossamer"), "status", "--topology",
@@ -247,7 +321,11 @@ def main(argv=None):
             return 2
         signal.signal(signal.SIGINT, on_signal)
         signal.signal(signal.SIGTERM, on_signal)
-        return fleet.wait()
+        status = fleet.wait()
+        if asked and status != 130:
+            print("gossamer.run: stopped; the same command with --resume goes on "
+                  "from the checkpoints", file=sys.stderr)
+        return status
     except KeyboardInterrupt:
         return 130
     finally:
