@@ -120,15 +120,20 @@ CheckResult Disk(const std::string& runs) {
 
 // Checks a program in the folder of this one by asking for its help, which
 // needs all of its libraries.
-CheckResult Program(const std::string& name, const std::string& why) {
+CheckResult Program(const std::string& name, const std::string& why,
+                    CheckLevel if_absent = CheckLevel::kFail) {
   CheckResult r{.name = name, .why = why};
   // The programs of one build lie in one folder and fit together; one found by
   // PATH might be of another version.
   const std::string path = SiblingProgram(name);
   if (::access(path.c_str(), X_OK) != 0) {
-    r.level = CheckLevel::kFail;
+    r.level = if_absent;
     r.found = absl::StrCat(path, " is not there");
-    r.advice = "build it: deploy/quickstart.sh builds every program";
+    r.advice =
+        if_absent == CheckLevel::kFail
+            ? "build it: deploy/quickstart.sh builds every program"
+            : "training programs of your own need none; for gossamer's own "
+              "networks deploy/quickstart.sh builds it";
     return r;
   }
   SignalWaiter signals;
@@ -263,8 +268,10 @@ std::vector<CheckResult> CheckMachine(const std::string& runs) {
       Program("gossamer-topology", "it tells peers who their neighbours are"),
       Program("gossamer-peer", "it trains"),
       Program("gossamer-peer-networks",
-              "gossamer-peer becomes it for a run of networks"),
-      Program("gossamer-models", "it draws and scores samples"),
+              "gossamer-peer becomes it for a run of networks",
+              CheckLevel::kWarn),
+      Program("gossamer-models", "it draws and scores samples",
+              CheckLevel::kWarn),
       EmojiFont(),
       Ports(),
       Clock()};

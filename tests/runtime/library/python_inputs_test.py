@@ -177,9 +177,15 @@ class PythonInputsTest(FleetTest):
             def refused(players, **more):
                 try:
                     gossamer.join(players=players, topology="127.0.0.1:1", **more)
-                except (gossamer.PlayersError, ValueError) as error:
+                except (gossamer.FleetError, ValueError, TypeError) as error:
                     print(type(error).__name__, error)
             refused({})
+            refused([G, D])
+            refused({"G": opt})
+            refused({"G": G}, state={"epoch": 3})
+            refused({"G": G}, state={"opt": type("Odd", (), {
+                "state_dict": lambda self: {"x": print},
+                "load_state_dict": None})()})
             refused({"G": [("w", torch.zeros(2, dtype=torch.float64))]})
             refused({"G": [("w", 3)]})
             refused({"G": G, "H": G})
@@ -189,7 +195,9 @@ class PythonInputsTest(FleetTest):
             """)], capture_output=True, text=True)
         lines = done.stdout.splitlines()
         for line, words in zip(lines, [
-                "there are no players", "G.w is torch.float64",
+                "there are no players", "players is a list",
+                "player G: give a torch.nn.Module", "state: epoch is a int",
+                "tensors, numbers, texts and containers", "G.w is torch.float64",
                 "G.w is a int, not a tensor",
                 "H.weight is the same tensor as G.weight", 'buffers is "some"',
                 "mixing.codec", "/nowhere"], strict=True):
@@ -312,12 +320,25 @@ class PythonInputsTest(FleetTest):
         self.fleet(source, "one", *options, "--overwrite")
         lines = (self.folder / "one/peer-1/metrics.jsonl").read_text()
         self.assertEqual(lines.count("\n"), 5)
-        # What differs is named; peers refuse their checkpoints.
+        # The difference is named, and peers refuse their checkpoints.
         out = self.fleet(source, "one", "--resume", "--set", "rounds=7", status=1)
         self.assertIn("now rounds: 7, before rounds: 5", out)
         out = self.fleet(source, "none", "--resume", status=2)
         self.assertIn("there is no checkpoint", out)
         self.assertFalse((self.folder / "none").exists())
+
+    def test_a_long_wait_is_told(self):
+        out = self.fleet("""
+            fleet = gossamer.join(players={"G": G, "D": D})
+            gossamer._fleet._LONG_WAIT = 1
+            for n in range(1, 11):
+                if n == 5 and fleet.id == 2:
+                    time.sleep(4)
+                fleet.mix()
+            """, "waits", "--peers", "2", "--set", "rounds=10")
+        self.assertRegex(out, r"\[1\] gossamer: peer 1 has waited for 1 s after "
+                         r"round \d+: .*; gossamer status --topology")
+        self.assertNotIn("[2] gossamer:", out)
 
     def test_a_signal_before_the_first_round_ends_all(self):
         with subprocess.Popen(

@@ -24,6 +24,10 @@ __all__ = ["Fleet", "FleetError", "ForkedError", "PlayersError", "join",
            "__version__"]
 
 
+def __dir__():
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name):
     # gossamer.run needs neither torch nor the library, which take seconds.
     if name in __all__:

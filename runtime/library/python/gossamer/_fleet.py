@@ -7,8 +7,10 @@ import io
 import json
 import os
 import pathlib
+import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -20,6 +22,8 @@ from gossamer._players import Players, PlayersError
 
 # Milliseconds between two looks at signals while the program waits.
 _LOOK = 200
+# Seconds of a wait after which people are told of it.
+_LONG_WAIT = 10
 
 # The variable by which python -m gossamer.run gives a program its options.
 _OPTIONS = "GOSSAMER_OPTIONS"
@@ -160,6 +164,7 @@ class Fleet:
         # What cannot be read back is found now, and not at the first checkpoint.
         _read(self._state_bytes())
         self._over = False
+        self._topology = options[options.index("--topology") + 1]
         texts = [o.encode() for o in options]
         tensors = (_library.Tensor * len(players.entries))()
         shapes = []
@@ -313,6 +318,9 @@ class Fleet:
         follows the run's seed; a peer that goes on from a checkpoint begins an
         epoch of another order.  `loader` goes to torch.utils.data.DataLoader.
         """
+        if not hasattr(dataset, "__len__"):
+            raise ValueError(f"shard: a {type(dataset).__name__} has no length; "
+                             "give loop() a loader of this peer's own part")
         status = self._status()
         own = range((status.id - 1) % status.peers, len(dataset), status.peers)
         if len(own) == 0:
@@ -335,7 +343,10 @@ class Fleet:
                 if self._over:
                     return
             if empty:
-                raise ValueError("loop: the loader gives no batch")
+                raise ValueError(
+                    "loop: the loader gives no batch" +
+                    (" any more: an iterator can be read once, so give a "
+                     "DataLoader or a list" if iter(loader) is loader else ""))
 
     def _use_memory(self, vector):
         """None if the runtime mixes `vector` where it lies, else why not."""
@@ -390,8 +401,12 @@ class Fleet:
     def _await_turn(self):
         # Python looks at signals between two waits, so that Ctrl-C works.
         code = _library.AGAIN
+        told = time.monotonic() + _LONG_WAIT
         while code == _library.AGAIN:
             code = library.gossamer_wait(self._peer, _LOOK)
+            if time.monotonic() > told:
+                told = float("inf")
+                self._tell_of_wait()
             if self._failure is not None:
                 failure, self._failure = self._failure, None
                 raise failure
@@ -402,6 +417,16 @@ class Fleet:
         self._over = code != _library.TURN
         _check(code)
         return not self._over
+
+    def _tell_of_wait(self):
+        status = self._status()
+        what = (f"peer {status.id} has waited for {_LONG_WAIT} s after round "
+                f"{status.round}: another peer is slow, hangs before its mix(), "
+                "or cannot be reached" if status.round else
+                f"this peer has waited for {_LONG_WAIT} s for the first round: "
+                "not all peers are there")
+        print(f"gossamer: {what}; gossamer status --topology {self._topology} "
+              "shows which", file=sys.stderr, flush=True)
 
     def _state_bytes(self):
         out = io.BytesIO()

@@ -12,6 +12,7 @@ and so is a GPU's whose place in the vector is not aligned.
 import contextlib
 import dataclasses
 import logging
+from collections.abc import Iterable, Mapping
 
 import torch
 
@@ -71,12 +72,17 @@ def _named(player, owner, buffers):
                     yield _plain(name), buffer
         return
     pairs = owner.items() if isinstance(owner, dict) else owner
-    for pair in pairs:
-        if not (isinstance(pair, tuple) and len(pair) == 2):
-            raise PlayersError(
-                f"player {player}: give a torch.nn.Module, or pairs of a name "
-                "and a tensor, not " + type(pair).__name__)
-        yield pair
+    wrong = owner
+    if isinstance(pairs, Iterable):
+        for wrong in pairs:
+            if not (isinstance(wrong, tuple) and len(wrong) == 2):
+                break
+            yield wrong
+        else:
+            return
+    raise PlayersError(
+        f"player {player}: give a torch.nn.Module, or pairs of a name "
+        "and a tensor, not " + type(wrong).__name__)
 
 
 def _refuse(entry):
@@ -122,9 +128,11 @@ class Players:
     """The players of a fleet's program.  It knows nothing of peers or rounds."""
 
     def __init__(self, players, buffers):
-        if not players:
-            raise PlayersError("there are no players; give "
-                               'players={"G": generator, "D": discriminator}')
+        if not players or not isinstance(players, Mapping):
+            what = (f"players is a {type(players).__name__}" if players else
+                    "there are no players")
+            raise PlayersError(
+                f'{what}; give players={{"G": generator, "D": discriminator}}')
         self._owners = dict(players)
         self._buffers = buffers
         self.entries = self._collect()
