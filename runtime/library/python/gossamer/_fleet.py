@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import sys
 import tempfile
 import threading
@@ -58,10 +59,12 @@ def _read(saved):
         return torch.load(io.BytesIO(saved), map_location="cpu",
                           weights_only=True)
     except Exception as failure:
+        # torch says more, for those who may load with code.
+        why = re.search(r"Unsupported \w+: [^.\n]+\S*", str(failure))
         raise FleetError(
             "the state is to be read back without running code, so it may have "
-            "tensors, numbers, texts and containers of those only: "
-            f"{failure}") from failure
+            "tensors, numbers, texts and containers of those only: " +
+            (why[0] if why else str(failure).partition("\n")[0])) from None
 
 
 def _words(names):
@@ -161,7 +164,7 @@ class Fleet:
                 raise TypeError(f"state: {name} is a {type(thing).__name__}, "
                                 "which has no state_dict() and "
                                 "load_state_dict()")
-        # What cannot be read back is found now, and not at the first checkpoint.
+        # A state that cannot be read back is found now, not when it is needed.
         _read(self._state_bytes())
         self._over = False
         self._topology = options[options.index("--topology") + 1]
