@@ -22,12 +22,20 @@ class ConnectionProblems {
  public:
   // The time between two lines about one member, and about all others together.
   static constexpr absl::Duration kApart = absl::Seconds(10);
+  // A problem that passes within this time is none: two peers learn of a view,
+  // and begin, at different times.
+  static constexpr absl::Duration kPasses = absl::Seconds(2);
 
-  // The line, or nothing if one came lately.
+  // The line, or nothing if one came lately, or the problem may pass.
   std::string LineOf(PeerId peer, bool member, const absl::Status& why,
                      absl::Time now) {
-    Throttle& throttle =
-        throttles_.try_emplace(member ? peer : PeerId{}, kApart).first->second;
+    Known& known = known_[member ? peer : PeerId{}];
+    if (!IsRefusal(peer, why)) {
+      if (now - known.last > kApart) known.since = now;
+      known.last = now;
+      if (now - known.since < kPasses) return "";
+    }
+    Throttle& throttle = known.throttle;
     if (throttle.Due(now) == 0) return "";
     return absl::StrCat("connection to peer ", peer.value, ": ",
                         PlainText(why.message(), kMaxReasonBytes), " (",
@@ -45,7 +53,13 @@ class ConnectionProblems {
 
  private:
   static constexpr size_t kMaxReasonBytes = 1000;
-  std::map<PeerId, Throttle> throttles_;
+  struct Known {
+    Throttle throttle{kApart};
+    // The first and the last of the problems that may pass and followed each
+    // other.
+    absl::Time since = absl::InfinitePast(), last = absl::InfinitePast();
+  };
+  std::map<PeerId, Known> known_;
 };
 
 }  // namespace gossamer

@@ -25,6 +25,19 @@ EXAMPLES = SOURCE / "deploy/examples/python"
 STAND_IN = SOURCE / "tests/runtime/library/stand_in"
 PEERS = 4
 
+# Forks: to import torch takes some of these programs longer than to train.
+ALONE = """
+import os, runpy, sys, torch
+peers = []
+for number in range(1, int(sys.argv[2]) + 1):
+    peers.append(os.fork())
+    if peers[-1] == 0:
+        os.environ["NUMBER"] = str(number)
+        runpy.run_path(sys.argv[1], run_name="__main__")
+        sys.exit()
+sys.exit(any([os.waitpid(peer, 0)[1] for peer in peers]))
+"""
+
 
 def scores(text):
     return [float(score) for score in re.findall(r"score (-?[0-9.]+)", text)]
@@ -59,21 +72,12 @@ class ExamplesTest(unittest.TestCase):
 
     def alone(self, name, rounds):
         """Of the same peers, if they never mix."""
-        peers = [subprocess.Popen(
-            [PYTHON, EXAMPLES / f"{name}.py"], text=True, cwd=self.folder,
-            stdout=subprocess.PIPE, env=dict(
-                os.environ, PYTHONPATH=str(STAND_IN), ROUNDS=str(rounds),
-                NUMBER=str(number), OMP_NUM_THREADS="1"))
-            for number in range(1, PEERS + 1)]
-        try:
-            found = [scores(peer.communicate(timeout=400)[0]) for peer in peers]
-        finally:
-            for peer in peers:
-                peer.kill()
-                peer.wait()
-        self.assertEqual([peer.returncode for peer in peers], [0] * PEERS)
-        self.assertEqual([len(f) for f in found], [1] * PEERS, name)
-        return [f[0] for f in found]
+        found = scores(self.output(
+            PYTHON, "-c", ALONE, EXAMPLES / f"{name}.py", str(PEERS),
+            ROUNDS=str(rounds), PYTHONPATH=f"{STAND_IN}:{EXAMPLES}",
+            OMP_NUM_THREADS="1"))
+        self.assertEqual(len(found), PEERS, name)
+        return found
 
     def better(self, name, rounds):
         mixed, alone = self.mixed(name, rounds), self.alone(name, rounds)

@@ -34,10 +34,27 @@ TEST(ConnectionProblemsTest, ManyRefusedConnectionsMakeFewLines) {
   EXPECT_THAT(problems.LineOf({7}, false, why, now), HasSubstr("1001 so far"));
 }
 
+TEST(ConnectionProblemsTest, AProblemThatPassesHasNoLine) {
+  ConnectionProblems problems;
+  absl::Time now = absl::UnixEpoch();
+  const absl::Status why = absl::UnavailableError("not a neighbour yet");
+  const auto line = [&] { return problems.LineOf(kMember, true, why, now); };
+  EXPECT_EQ(line(), "");
+  now += ConnectionProblems::kPasses - absl::Milliseconds(1);
+  EXPECT_EQ(line(), "");
+  now += absl::Milliseconds(1);
+  EXPECT_THAT(line(), HasSubstr("not a neighbour yet (1 so far)"));
+  // Another one, a minute later, may pass again.
+  now += absl::Minutes(1);
+  EXPECT_EQ(line(), "");
+  now += ConnectionProblems::kPasses;
+  EXPECT_THAT(line(), HasSubstr("2 so far"));
+}
+
 TEST(ConnectionProblemsTest, AMessageFromTheOtherEndBecomesOneShortLine) {
   ConnectionProblems problems;
   const std::string line = problems.LineOf(
-      {}, false, absl::UnknownError("a\nb\x1b[2J" + std::string(50'000, 'c')),
+      {}, false, absl::DataLossError("a\nb\x1b[2J" + std::string(50'000, 'c')),
       absl::UnixEpoch());
   EXPECT_THAT(line, Not(HasSubstr("\n")));
   EXPECT_THAT(line, Not(HasSubstr("\x1b")));

@@ -86,7 +86,7 @@ def _arguments(argv):
                         help="over the file: mixing.codec=innov-int8")
     parser.add_argument("--run-dir", metavar="DIR",
                         help="folder of logs, metrics and checkpoints (default: "
-                        "runs/caller)")
+                        "runs/train for train.py)")
     over = parser.add_mutually_exclusive_group()
     over.add_argument("--resume", action="store_true",
                       help="go on from the checkpoints of the folder")
@@ -110,7 +110,10 @@ class Fleet:
 
     def __init__(self, arguments):
         # Whole paths: a program may change its folder before it joins.
-        self._run_dir = pathlib.Path(arguments.run_dir or "runs/caller").resolve()
+        name = arguments.program.rpartition(".")[2] if arguments.module \
+            else pathlib.Path(arguments.program).stem
+        self._run_dir = pathlib.Path(arguments.run_dir or
+                                     f"runs/{name}").resolve()
         self._arguments = arguments
         self._programs, self._printers = [], []
         self._service = None
