@@ -68,7 +68,6 @@ absl::Status Caller::EndStep(const Losses& losses) {
   // The parameters are the caller's here, so the runtime waits and not the
   // other way round.
   GOSSAMER_RETURN_IF_ERROR(CheckParameters());
-  saved_ = false;
   // The runtime asked during the turn.
   if (save_wanted_) Save();
   if (turn_ == Turn::kOver) return absl::OkStatus();
@@ -121,6 +120,11 @@ Caller::Turn Caller::Await(absl::Duration limit) {
       Save();
     }
   }
+  // From here on the program's state is another one.
+  if (turn_ == Turn::kCallers && state_failure_.ok()) {
+    saved_ = false;
+    if (!load_wanted_) state_bytes_ = {};
+  }
   return turn_;
 }
 
@@ -151,7 +155,8 @@ void Caller::Load() {
   absl::Status status;
   if (!state.empty() && state_.load) status = state_.load(state);
   mu_.Lock();
-  if (status.ok()) return;
+  // The runtime may have restored another one meanwhile.
+  if (status.ok() || load_wanted_) return;
   // Until the program makes a step, it is the one that fits the parameters: a
   // program that ends here leaves checkpoints that another can go on from.
   state_bytes_ = std::move(state);
@@ -216,8 +221,6 @@ absl::StatusOr<Losses> Caller::Step(const DeviceQueue& queue,
   turn_ = Turn::kCallers;
   queue_ = queue;
   ++turns_;
-  saved_ = false;
-  if (!load_wanted_) state_bytes_ = {};
   changed_.SignalAll();
   // The program takes as long as it likes: a peer whose program hangs is one
   // that waits for its neighbours, and the fleet's deadlines are for it.

@@ -25,13 +25,16 @@ class ConnectionProblems {
   // A problem that passes within this time is none: two peers learn of a view,
   // and begin, at different times.
   static constexpr absl::Duration kPasses = absl::Seconds(2);
+  // Attempts that fail follow each other in less, also those that are silent
+  // for as long as they may be.
+  static constexpr absl::Duration kFollows = absl::Seconds(30);
 
   // The line, or nothing if one came lately, or the problem may pass.
   std::string LineOf(PeerId peer, bool member, const absl::Status& why,
                      absl::Time now) {
     Known& known = known_[member ? peer : PeerId{}];
     if (!IsRefusal(peer, why)) {
-      if (now - known.last > kApart) known.since = now;
+      if (now - known.last > kFollows) known.since = now;
       known.last = now;
       if (now - known.since < kPasses) return "";
     }

@@ -236,6 +236,38 @@ TEST(CallerTest, SaysThatItsStateWasNotSaved) {
   EXPECT_TRUE(taken.bytes.at("caller").empty());
 }
 
+// The program's turn has begun when it finds out.
+TEST(CallerTest, AStateThatWasNotReadOutlivesATurnThatWasNotUsed) {
+  Caller caller(Layout());
+  const std::vector<std::byte> state(5, std::byte{7});
+  caller.SetState({.save =
+                       [](std::vector<std::byte>& bytes) {
+                         bytes.assign(1, std::byte{1});
+                         return absl::OkStatus();
+                       },
+                   .load =
+                       [](std::span<const std::byte>) {
+                         return absl::NotFoundError("opt_g");
+                       }});
+  Runtime runtime(&caller);
+  Game& game = runtime.game();
+  EXPECT_FALSE(game.PrepareState());
+  Checkpoint checkpoint = Taken(game);
+  checkpoint.bytes["caller"] = state;
+  ASSERT_TRUE(RestoreCheckpoint(checkpoint, [&](StateVisitor& v) {
+                game.VisitState(v);
+              }).ok());
+  runtime.Play(2);
+  while (caller.progress().round == 0) std::this_thread::yield();
+  EXPECT_EQ(caller.Await(absl::Seconds(10)), Turn::kCallers);
+  EXPECT_FALSE(caller.TakeStateFailure().ok());
+  caller.Leave();
+  while (caller.Await(absl::Seconds(10)) != Turn::kOver) {
+  }
+  EXPECT_TRUE(game.PrepareState());
+  EXPECT_EQ(Taken(game).bytes.at("caller"), state);
+}
+
 // A program that cannot read it, and ends, leaves it to the next one.
 TEST(CallerTest, AStateThatWasNotReadIsSavedAgain) {
   Caller caller(Layout());

@@ -317,6 +317,9 @@ class PythonInputsTest(FleetTest):
                       (self.folder / "one/config.textproto").read_text())
         out = self.fleet(source, "one", *options, status=2)
         self.assertIn("has a run already", out)
+        out = self.fleet(source, "one", "--overwrite", "--set", "rouns=5",
+                         status=2)
+        self.assertTrue((self.folder / "one/peer-1/metrics.jsonl").exists(), out)
         self.fleet(source, "one", *options, "--overwrite")
         lines = (self.folder / "one/peer-1/metrics.jsonl").read_text()
         self.assertEqual(lines.count("\n"), 5)
@@ -330,26 +333,31 @@ class PythonInputsTest(FleetTest):
     def test_a_long_wait_is_told(self):
         out = self.fleet("""
             fleet = gossamer.join(players={"G": G, "D": D})
-            gossamer._fleet._LONG_WAIT = 1
             for n in range(1, 11):
+                if fleet.id == 1:
+                    gossamer._fleet._LONG_WAIT = 1 if n in (5, 6) else 600
                 if n == 5 and fleet.id == 2:
                     time.sleep(4)
                 fleet.mix()
             """, "waits", "--peers", "2", "--set", "rounds=10")
         self.assertRegex(out, r"\[1\] gossamer: peer 1 has waited for 1 s after "
-                         r"round \d+: .*; gossamer status --topology")
+                         r"round \d+, .*; gossamer status --topology")
         self.assertNotIn("[2] gossamer:", out)
 
     def test_a_signal_before_the_first_round_ends_all(self):
+        source = "print('does not join yet'); time.sleep(600)"
         with subprocess.Popen(
-                self.command("time.sleep(600)", "early", "--peers", "2"),
+                self.command(source, "early", "--peers", "2"),
                 cwd=self.folder, text=True, stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT) as run:
             for line in run.stdout:
-                if "to look at them" in line:
+                if "does not join yet" in line:
                     break
             run.send_signal(signal.SIGINT)
             self.assertEqual(run.wait(60), 130)
+            self.assertIn("stopping the fleet", run.stdout.read())
+        # Nothing was trained, so the folder is free.
+        self.fleet("", "early", "--peers", "2")
 
     def test_programs_end_with_the_one_that_runs_them(self):
         program = """

@@ -167,6 +167,7 @@ class Fleet:
         # A state that cannot be read back is found now, not when it is needed.
         _read(self._state_bytes())
         self._over = False
+        self._leaves = False
         self._topology = options[options.index("--topology") + 1]
         texts = [o.encode() for o in options]
         tensors = (_library.Tensor * len(players.entries))()
@@ -238,6 +239,7 @@ class Fleet:
     def leave(self) -> None:
         """Leaves in good order: the others go on without this peer."""
         self._alive("leave")
+        self._leaves = True
         _check(library.gossamer_leave(self._peer))
         with self._lock:
             if not self._over:
@@ -404,10 +406,10 @@ class Fleet:
     def _await_turn(self):
         # Python looks at signals between two waits, so that Ctrl-C works.
         code = _library.AGAIN
-        told = time.monotonic() + _LONG_WAIT
+        told = float("inf") if self._leaves else time.monotonic() + _LONG_WAIT
         while code == _library.AGAIN:
             code = library.gossamer_wait(self._peer, _LOOK)
-            if time.monotonic() > told:
+            if code == _library.AGAIN and time.monotonic() > told:
                 told = float("inf")
                 self._tell_of_wait()
             if self._failure is not None:
@@ -424,12 +426,12 @@ class Fleet:
     def _tell_of_wait(self):
         status = self._status()
         what = (f"peer {status.id} has waited for {_LONG_WAIT} s after round "
-                f"{status.round}: another peer is slow, hangs before its mix(), "
-                "or cannot be reached" if status.round else
-                f"this peer has waited for {_LONG_WAIT} s for the first round: "
-                "not all peers are there")
-        print(f"gossamer: {what}; gossamer status --topology {self._topology} "
-              "shows which", file=sys.stderr, flush=True)
+                f"{status.round}" if status.round else
+                f"this peer has waited for {_LONG_WAIT} s for the first round")
+        print(f"gossamer: {what}, for a checkpoint, or for a peer that is slow, "
+              "hangs before its mix(), or is not there; gossamer status "
+              f"--topology {self._topology} shows the rounds of all",
+              file=sys.stderr, flush=True)
 
     def _state_bytes(self):
         out = io.BytesIO()

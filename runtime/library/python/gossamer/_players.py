@@ -12,7 +12,7 @@ and so is a GPU's whose place in the vector is not aligned.
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import torch
 
@@ -128,7 +128,7 @@ class Players:
     """The players of a fleet's program.  It knows nothing of peers or rounds."""
 
     def __init__(self, players, buffers):
-        if not players or not isinstance(players, Mapping):
+        if not players or not hasattr(players, "keys"):
             what = (f"players is a {type(players).__name__}" if players else
                     "there are no players")
             raise PlayersError(

@@ -8,6 +8,7 @@ Ctrl-C stops the fleet at a round that all agree on; a second one ends it at onc
 """
 
 import argparse
+import contextlib
 import ctypes
 import fcntl
 import json
@@ -35,7 +36,7 @@ _EXAMPLES = """examples:
 The folder keeps the configuration, which --resume takes up.
 
 Exit status: 0 if all programs ended with 0, else the first other one; 2 for a
-wrong command line.
+wrong command line; 130 after a signal before the first round.
 """
 
 
@@ -59,8 +60,20 @@ _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
 
-def _end_with_this_process():
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+def _end_with(launcher):
+    """What a child does before it begins: it ends with its launcher."""
+    def prepare():
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != launcher:
+            os.kill(os.getpid(), signal.SIGTERM)
+    return prepare
+
+
+def _say(text):
+    try:
+        print(f"gossamer.run: {text}", file=sys.stderr, flush=True)
+    except OSError:  # the terminal has gone
+        pass
 
 
 def _differences(before, now):
@@ -125,76 +138,93 @@ class Fleet:
         self._ended = False  # by a signal before there were rounds
 
     def _take_folder(self):
-        """Returns why a fleet cannot begin in the folder, or None."""
-        folder = self._run_dir
-        if self._arguments.resume and not any(
-                folder.glob("peer-*/checkpoints/round-*")):
+        """Locks the folder.  Returns why a fleet cannot begin there, or None."""
+        folder, overwrite = self._run_dir, self._arguments.overwrite
+        if self._arguments.resume and not self._has_checkpoint():
             return f"--resume: there is no checkpoint in {folder}"
+        if self._peers() and not (self._arguments.resume or overwrite):
+            return (f"{folder} has a run already; take --resume to go on, "
+                    "--overwrite to replace it, or another --run-dir")
+        if overwrite and self._peers() and not self._kept().exists():
+            return (f"--overwrite: {folder} has no config.textproto, so it may be "
+                    "no run's folder; take another --run-dir")
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = open(folder / "lock", "w")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             return f"{folder}: another fleet is running in this folder"
-        peers = list(folder.glob("peer-*"))
-        if self._arguments.resume or not (
-                peers or (folder / "config.textproto").exists()):
-            return None
-        if not self._arguments.overwrite:
-            return (f"{folder} has a run already; take --resume to go on, "
-                    "--overwrite to replace it, or another --run-dir")
-        for old in [*peers, folder / "topology"]:
-            shutil.rmtree(old, ignore_errors=True)
-        for old in [*folder.glob("program-*.log"), *folder.glob("*.textproto")]:
-            old.unlink()
+        except OSError as error:
+            _say(f"{folder} cannot be locked ({error.strerror}): begin no second "
+                 "fleet there")
         return None
 
+    def _kept(self):
+        return self._run_dir / "config.textproto"
+
+    def _peers(self):
+        return [folder for folder in self._run_dir.glob("peer-*")
+                if folder.name[5:].isdigit()]
+
+    def _has_checkpoint(self):
+        return any(self._run_dir.glob("peer-*/checkpoints/round-*"))
+
     def _settle_config(self):
-        """Writes the configuration with all defaults into the folder.  Returns
-        its path and its text, or an error."""
-        kept = self._run_dir / "config.textproto"
-        config = self._arguments.config
-        if config is None and kept.exists():
-            config = kept
+        """Returns the configuration with all defaults, and an error or None."""
         with tempfile.NamedTemporaryFile("w", suffix=".textproto") as defaults:
             defaults.write("game { caller {} }\n")
             defaults.flush()
+            config = self._arguments.config or (
+                self._kept() if self._arguments.resume and self._kept().exists()
+                else defaults.name)
             changes = [word for change in self._set
                        for word in ("--set", change)]
             asked = subprocess.run([program("gossamer"), "config", "show",
-                                    "--config", str(config or defaults.name),
-                                    *changes], capture_output=True, text=True)
-        if asked.returncode != 0:
-            return None, None, asked.stderr.strip()
-        if kept.exists() and kept.read_text() != asked.stdout:
-            print("gossamer.run: the configuration is not that of the run, and "
-                  "checkpoints fit the run's alone: " +
-                  _differences(kept.read_text(), asked.stdout), file=sys.stderr)
+                                    "--config", str(config), *changes],
+                                   capture_output=True, text=True)
+        return asked.stdout, asked.stderr.strip() if asked.returncode else None
+
+    def _begin_run(self, text):
+        """Writes the configuration into the folder, in the place of an older run
+        unless this one goes on.  Returns its path."""
+        kept = self._kept()
+        if not self._arguments.resume:
+            for old in self._peers():
+                shutil.rmtree(old)
+        elif kept.exists() and kept.read_text() != text:
+            _say("the configuration is not that of the run, and checkpoints fit "
+                 "the run's alone: " + _differences(kept.read_text(), text))
             kept = self._run_dir / "resumed.textproto"
-        kept.write_text(asked.stdout)
-        return str(kept), asked.stdout, None
+        kept.write_text(text)
+        return str(kept)
 
     def start(self):
         """Returns an error, or None."""
         error = self._take_folder()
         if error:
             return error
-        config, text, error = self._settle_config()
+        text, error = self._settle_config()
         if error:
             return error
+        try:
+            config = self._begin_run(text)
+        except OSError as error:
+            return str(error)
         peers = next(int(line.split(":")[1]) for line in text.splitlines()
                      if line.startswith("peers:"))
         port_file = self._run_dir / "topology.port"
         port_file.unlink(missing_ok=True)
-        shutil.rmtree(self._run_dir / "topology", ignore_errors=True)
+        # What the service of an earlier start knew.
+        state = self._run_dir / ".topology"
+        shutil.rmtree(state, ignore_errors=True)
         log = open(self._run_dir / "topology.log", "w")
         self._service = subprocess.Popen(
             [program("gossamer-topology"), "--config", config, "--listen",
              "127.0.0.1:0", "--port-file", str(port_file),
-             "--state", str(self._run_dir / "topology"),
+             "--state", str(state),
              "--exit-when-finished"],
             stdout=log, stderr=log, start_new_session=True,
-            preexec_fn=_end_with_this_process)
+            preexec_fn=_end_with(os.getpid()))
         limit = time.monotonic() + _START
         while not (port_file.exists() and port_file.read_text().strip()):
             if self._service.poll() is not None or time.monotonic() > limit:
@@ -219,14 +249,16 @@ class Fleet:
             child = subprocess.Popen(
                 command, env=environment, stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT, text=True, start_new_session=True,
-                preexec_fn=_end_with_this_process)
+                # They hold the lock, too.
+                pass_fds=[self._lock.fileno()],
+                preexec_fn=_end_with(os.getpid()))
             self._programs.append(child)
             printer = threading.Thread(target=self._print, args=(number, child),
                                        daemon=True)
             printer.start()
             self._printers.append(printer)
-        print(f"gossamer.run: {peers} peers; to look at them: gossamer status "
-              f"--topology {self._address}", file=sys.stderr)
+        _say(f"{peers} peers; to look at them: gossamer status --topology "
+             f"{self._address}")
         return None
 
     def _print(self, number, child):
@@ -235,8 +267,9 @@ class Fleet:
             for line in child.stdout:
                 log.write(line)
                 log.flush()
-                sys.stdout.write(f"[{number}] {line}")
-                sys.stdout.flush()
+                with contextlib.suppress(OSError):  # the terminal has gone
+                    sys.stdout.write(f"[{number}] {line}")
+                    sys.stdout.flush()
 
     def stop(self):
         """At a round that all agree on; at once before there are rounds."""
@@ -272,11 +305,9 @@ class Fleet:
                     continue
                 worst = worst or (status if status > 0 else 128 - status)
                 begun = self._has_begun()
-                print(f"gossamer.run: program {number} ended with status "
-                      f"{status}" + (" before the fleet had begun" if not begun
-                                     else "; the others go on"
-                                     if len(waiting) > 1 else ""),
-                      file=sys.stderr)
+                _say(f"program {number} ended with status {status}" +
+                     (" before the fleet had begun" if not begun else
+                      "; the others go on" if len(waiting) > 1 else ""))
                 # The others would wait for it for ten minutes.
                 if not begun:
                     self.end()
@@ -294,6 +325,9 @@ class Fleet:
             return True
         return json.loads(status.stdout)["view_epoch"] > 0
 
+    def can_resume(self):
+        return self._has_checkpoint()
+
     def _finish_printing(self):
         for printer in self._printers:
             printer.join(5)
@@ -308,26 +342,29 @@ def main(argv=None):
         asked.append(number)
         if len(asked) > 1:
             raise KeyboardInterrupt
-        print("gossamer.run: stopping the fleet; again to end it at once",
-              file=sys.stderr)
+        _say("stopping the fleet; again to end it at once")
         threading.Thread(target=fleet.stop, daemon=True).start()
 
     def interrupt(number, frame):
         raise KeyboardInterrupt
 
+    def on_signals(handler):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            # nohup ignores the last one.
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, handler)
+
     try:
         # Until there is a fleet to stop, a signal ends what has begun.
-        signal.signal(signal.SIGTERM, interrupt)
+        on_signals(interrupt)
         error = fleet.start()
         if error:
-            print(f"gossamer.run: {error}", file=sys.stderr)
+            _say(error)
             return 2
-        signal.signal(signal.SIGINT, on_signal)
-        signal.signal(signal.SIGTERM, on_signal)
+        on_signals(on_signal)
         status = fleet.wait()
-        if asked and status != 130:
-            print("gossamer.run: stopped; the same command with --resume goes on "
-                  "from the checkpoints", file=sys.stderr)
+        if asked and fleet.can_resume():
+            _say("stopped; --resume goes on from the checkpoints")
         return status
     except KeyboardInterrupt:
         return 130
