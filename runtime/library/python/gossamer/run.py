@@ -214,7 +214,7 @@ class Fleet:
                      if line.startswith("peers:"))
         port_file = self._run_dir / "topology.port"
         port_file.unlink(missing_ok=True)
-        # What the service of an earlier start knew.
+        # This service knows nothing of that of an earlier start.
         state = self._run_dir / ".topology"
         shutil.rmtree(state, ignore_errors=True)
         log = open(self._run_dir / "topology.log", "w")
