@@ -289,17 +289,17 @@ class PythonInputsTest(FleetTest):
                 fleet.mix()
             """
         options = ("--peers", "2", "--set", "rounds=100000")
-        out = self.fleet(source.format(name="opt", most=20), "fails", *options,
+        out = self.fleet(source.format(name="opt", most=20), "raises", *options,
                          status=1)
         first = [int(n) for n in re.findall(r"stopped before round (\d+)", out)]
         self.assertEqual(len(first), 2, out)
         self.assertLess(max(first), 3000, out)
-        out = self.fleet(source.format(name="other", most=5), "fails",
+        out = self.fleet(source.format(name="other", most=5), "raises",
                          "--resume", status=1)
         self.assertEqual(out.count(
             "the state that was saved has opt, and join was given other"), 2, out)
         # All parameters but those of the batch statistics have moments.
-        out = self.fleet(source.format(name="opt", most=5), "fails", "--resume",
+        out = self.fleet(source.format(name="opt", most=5), "raises", "--resume",
                          status=1)
         again = re.findall(r"begins at (\d+) (\d+)", out)
         self.assertEqual([moments for _, moments in again], ["8", "8"], out)
@@ -311,7 +311,7 @@ class PythonInputsTest(FleetTest):
             while fleet.mix():
                 pass
             """
-        options = ("--peers", "2", "--set", "rounds=5")
+        options = ("--peers", "1", "--set", "rounds=5")
         self.fleet(source, "one", *options)
         self.assertIn("rounds: 5\n",
                       (self.folder / "one/config.textproto").read_text())
@@ -347,7 +347,7 @@ class PythonInputsTest(FleetTest):
     def test_a_signal_before_the_first_round_ends_all(self):
         source = "print('does not join yet'); time.sleep(600)"
         with subprocess.Popen(
-                self.command(source, "early", "--peers", "2"),
+                self.command(source, "early", "--peers", "1"),
                 cwd=self.folder, text=True, stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT) as run:
             for line in run.stdout:
@@ -357,7 +357,7 @@ class PythonInputsTest(FleetTest):
             self.assertEqual(run.wait(60), 130)
             self.assertIn("stopping the fleet", run.stdout.read())
         # Nothing was trained, so the folder is free.
-        self.fleet("", "early", "--peers", "2")
+        self.fleet("", "early", "--peers", "1")
 
     def test_programs_end_with_the_one_that_runs_them(self):
         program = """
