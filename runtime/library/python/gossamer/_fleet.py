@@ -53,6 +53,12 @@ def _number(loss):
     return loss.detach().item() if torch.is_tensor(loss) else float(loss)
 
 
+def _bytes_of(kept):
+    out = io.BytesIO()
+    torch.save(kept, out)
+    return out.getvalue()
+
+
 def _read(saved):
     """What a peer has saved: tensors and numbers, and no code of another's."""
     try:
@@ -164,8 +170,7 @@ class Fleet:
                 raise TypeError(f"state: {name} is a {type(thing).__name__}, "
                                 "which has no state_dict() and "
                                 "load_state_dict()")
-        # A state that cannot be read back is found now, not when it is needed.
-        _read(self._state_bytes())
+        self._try_state()
         self._over = False
         self._leaves = False
         self._topology = options[options.index("--topology") + 1]
@@ -433,16 +438,23 @@ class Fleet:
               f"--topology {self._topology} shows the rounds of all",
               file=sys.stderr, flush=True)
 
-    def _state_bytes(self):
-        out = io.BytesIO()
-        torch.save({"state": {name: thing.state_dict()
-                              for name, thing in self._state.items()},
-                    "buffers": self._players.local_buffers()}, out)
-        return out.getvalue()
+    def _collect_state(self):
+        return {"state": {name: thing.state_dict()
+                          for name, thing in self._state.items()},
+                "buffers": self._players.local_buffers()}
+
+    def _try_state(self):
+        """A state that cannot be read back is found now, not when it is needed.
+        One that needs the fleet is tried when it is saved."""
+        try:
+            kept = self._collect_state()
+        except Exception:
+            return
+        _read(_bytes_of(kept))
 
     def _save(self, context, data, size):
         try:
-            state = self._state_bytes()
+            state = _bytes_of(self._collect_state())
             if self._saved is None:
                 _read(state)
             # It stays until the next call, as the interface asks.
