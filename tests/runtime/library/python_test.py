@@ -401,7 +401,9 @@ class PythonTest(FleetTest):
                 if until and fleet.round == until:
                     fleet.stop()
                 fleet.mix()
-            print("ends", fleet.id, fleet.round, fleet.members)
+            # In one write, since parent and child end at the same time.
+            sys.stdout.write(
+                f"ends {fleet.id} {fleet.round} {fleet.members}\n")
             if child:
                 sys.exit(child.wait())
             """, "change", "--peers", "4", "--set", "rounds=100000", "--set",
