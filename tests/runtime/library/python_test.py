@@ -403,7 +403,7 @@ class PythonTest(FleetTest):
                 fleet.mix()
             # In one write, since parent and child end at the same time.
             sys.stdout.write(
-                f"ends {fleet.id} {fleet.round} {fleet.members}\n")
+                f"ends {fleet.id} {fleet.round} {fleet.members}\\n")
             if child:
                 sys.exit(child.wait())
             """, "change", "--peers", "4", "--set", "rounds=100000", "--set",
