@@ -81,7 +81,7 @@ void LaunchQueue::Drop(uint64_t key) {
 void LaunchQueue::EnterMeeting(uint64_t key) { meeting_ = key; }
 
 // A pair that both ends have agreed on is in both queues, so all of them are
-// launched before either end meets: whoever is in the meeting holds up nobody.
+// launched before either end meets: a peer in the meeting holds up no other.
 std::optional<uint64_t> LaunchQueue::Meeting() const {
   return pairs_.empty() ? meeting_ : std::nullopt;
 }

@@ -217,12 +217,10 @@ absl::Time NcclGroups::NextPoll(absl::Time now) const {
   for (const auto& group : groups_) {
     next = std::min(next, group->close_at);
     const NcclState state = group->comm.state();
-    if (state == NcclState::kMaking || state == NcclState::kMeeting) {
-      next = std::min(next, now);
-    }
-    if (state == NcclState::kWaiting && !group->plan.group().empty()) {
-      next = std::min(next, group->since + options_.making);
-    }
+    if (!UnderWay(*group)) continue;
+    next = std::min(next, state == NcclState::kWaiting
+                              ? group->since + options_.making
+                              : now);
   }
   return next;
 }

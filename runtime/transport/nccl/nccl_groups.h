@@ -65,9 +65,9 @@ class NcclGroups {
   // Both pointers outlive it.
   NcclGroups(NcclApi* api, NcclDevice* device, NcclGroupsOptions options);
 
-  // A view is known.  Returns true if its communicator begins to be made, and
-  // those of earlier views that are not ready are given up; a view that is
-  // known already changes nothing.
+  // A view is known.  Returns true if its communicator begins to be made; those
+  // of earlier views that are not ready, and join a member that it lacks, are
+  // given up.  A view that is known already changes nothing.
   bool Prepare(const View& view, absl::Time now);
   // Null if no group has this key.
   Group* Find(uint64_t key);

@@ -236,74 +236,65 @@ TEST(CallerTest, SaysThatItsStateWasNotSaved) {
   EXPECT_TRUE(taken.bytes.at("caller").empty());
 }
 
-// The program's turn has begun when it finds out.
-TEST(CallerTest, AStateThatWasNotReadOutlivesATurnThatWasNotUsed) {
-  Caller caller(Layout());
-  const std::vector<std::byte> state(5, std::byte{7});
-  caller.SetState({.save =
-                       [](std::vector<std::byte>& bytes) {
-                         bytes.assign(1, std::byte{1});
-                         return absl::OkStatus();
-                       },
-                   .load =
-                       [](std::span<const std::byte>) {
-                         return absl::NotFoundError("opt_g");
-                       }});
-  Runtime runtime(&caller);
-  Game& game = runtime.game();
-  EXPECT_FALSE(game.PrepareState());
-  Checkpoint checkpoint = Taken(game);
-  checkpoint.bytes["caller"] = state;
-  ASSERT_TRUE(RestoreCheckpoint(checkpoint, [&](StateVisitor& v) {
-                game.VisitState(v);
-              }).ok());
-  runtime.Play(2);
-  while (caller.progress().round == 0) std::this_thread::yield();
-  EXPECT_EQ(caller.Await(absl::Seconds(10)), Turn::kCallers);
-  EXPECT_FALSE(caller.TakeStateFailure().ok());
-  caller.Leave();
-  while (caller.Await(absl::Seconds(10)) != Turn::kOver) {
+// A program that cannot read the state of the checkpoint that its peer resumes
+// from.
+class UnreadStateTest : public ::testing::Test {
+ protected:
+  UnreadStateTest() : caller_(Layout()), runtime_(&caller_) {
+    caller_.SetState({.save =
+                          [](std::vector<std::byte>& bytes) {
+                            bytes.assign(1, std::byte{1});
+                            return absl::OkStatus();
+                          },
+                      .load =
+                          [](std::span<const std::byte>) {
+                            return absl::NotFoundError("opt_g");
+                          }});
+    EXPECT_FALSE(game().PrepareState());
+    Checkpoint checkpoint = Taken(game());
+    checkpoint.bytes["caller"] = state_;
+    EXPECT_TRUE(RestoreCheckpoint(checkpoint, [&](StateVisitor& v) {
+                  game().VisitState(v);
+                }).ok());
   }
-  EXPECT_TRUE(game.PrepareState());
-  EXPECT_EQ(Taken(game).bytes.at("caller"), state);
+  Game& game() { return runtime_.game(); }
+  void LeaveToTheEnd() {
+    caller_.Leave();
+    while (caller_.Await(absl::Seconds(10)) != Turn::kOver) {
+    }
+  }
+
+  const std::vector<std::byte> state_ = std::vector(5, std::byte{7});
+  Caller caller_;
+  Runtime runtime_;
+};
+
+// The program's turn has begun when it finds out.
+TEST_F(UnreadStateTest, ItOutlivesATurnThatWasNotUsed) {
+  runtime_.Play(2);
+  while (caller_.progress().round == 0) std::this_thread::yield();
+  EXPECT_EQ(caller_.Await(absl::Seconds(10)), Turn::kCallers);
+  EXPECT_FALSE(caller_.TakeStateFailure().ok());
+  LeaveToTheEnd();
+  EXPECT_TRUE(game().PrepareState());
+  EXPECT_EQ(Taken(game()).bytes.at("caller"), state_);
 }
 
-// A program that cannot read it, and ends, leaves it to the next one.
-TEST(CallerTest, AStateThatWasNotReadIsSavedAgain) {
-  Caller caller(Layout());
-  const std::vector<std::byte> state(5, std::byte{7});
-  caller.SetState({.save =
-                       [](std::vector<std::byte>& bytes) {
-                         bytes.assign(1, std::byte{1});
-                         return absl::OkStatus();
-                       },
-                   .load =
-                       [](std::span<const std::byte>) {
-                         return absl::NotFoundError("opt_g");
-                       }});
-  Runtime runtime(&caller);
-  Game& game = runtime.game();
-  EXPECT_FALSE(game.PrepareState());
-  Checkpoint checkpoint = Taken(game);
-  checkpoint.bytes["caller"] = state;
-  ASSERT_TRUE(RestoreCheckpoint(checkpoint, [&](StateVisitor& v) {
-                game.VisitState(v);
-              }).ok());
-  caller.Await(absl::ZeroDuration());
-  EXPECT_THAT(std::string(caller.TakeStateFailure().message()),
+// A program that ends leaves it to the next one.
+TEST_F(UnreadStateTest, ItIsSavedAgainUntilAStepIsMade) {
+  caller_.Await(absl::ZeroDuration());
+  EXPECT_THAT(std::string(caller_.TakeStateFailure().message()),
               HasSubstr("was not loaded: opt_g"));
-  EXPECT_TRUE(game.PrepareState());
-  EXPECT_EQ(Taken(game).bytes.at("caller"), state);
+  EXPECT_TRUE(game().PrepareState());
+  EXPECT_EQ(Taken(game()).bytes.at("caller"), state_);
   // A step makes other parameters, to which it does not belong.
-  runtime.Play(2);
-  ASSERT_EQ(caller.Await(absl::Seconds(10)), Turn::kCallers);
-  EXPECT_FALSE(game.PrepareState());
-  EXPECT_EQ(caller.EndStep({}), absl::OkStatus());
-  caller.Leave();
-  while (caller.Await(absl::Seconds(10)) != Turn::kOver) {
-  }
-  EXPECT_TRUE(game.PrepareState());
-  EXPECT_NE(Taken(game).bytes.at("caller"), state);
+  runtime_.Play(2);
+  ASSERT_EQ(caller_.Await(absl::Seconds(10)), Turn::kCallers);
+  EXPECT_FALSE(game().PrepareState());
+  EXPECT_EQ(caller_.EndStep({}), absl::OkStatus());
+  LeaveToTheEnd();
+  EXPECT_TRUE(game().PrepareState());
+  EXPECT_NE(Taken(game()).bytes.at("caller"), state_);
 }
 
 TEST(CallerTest, UsesMemoryOfTheProgram) {

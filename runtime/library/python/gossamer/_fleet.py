@@ -131,7 +131,6 @@ def join(config: str | os.PathLike | None = None, *,
         ("--leave-within", leave_within)] if value is not None}
     # python -m gossamer.run says what the programs that it starts do not.
     options = {**json.loads(os.environ.get(_OPTIONS, "{}")), **given}
-    changes = [*options.pop("--set", []), *set]
     if "--topology" not in options:
         raise ValueError("no topology service: give topology=\"HOST:PORT\", or "
                          "start this program by python -m gossamer.run")
@@ -143,7 +142,7 @@ def join(config: str | os.PathLike | None = None, *,
             file.write_text("game { caller {} }\n")
             options["--config"] = str(file)
         words = [word for option in options.items() for word in option]
-        words += [word for change in changes for word in ("--set", change)]
+        words += [word for change in set for word in ("--set", change)]
         words += ["--insecure"] * insecure + ["--resume"] * resume
         return Fleet(words, Players(players, buffers), device, buffers,
                      state or {})
@@ -445,7 +444,7 @@ class Fleet:
 
     def _try_state(self):
         """A state that cannot be read back is found now, not when it is needed.
-        One that needs the fleet is tried when it is saved."""
+        A state that needs the fleet is tried when it is saved."""
         try:
             kept = self._collect_state()
         except Exception:

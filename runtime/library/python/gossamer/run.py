@@ -140,7 +140,7 @@ class Fleet:
     def _take_folder(self):
         """Locks the folder.  Returns why a fleet cannot begin there, or None."""
         folder, overwrite = self._run_dir, self._arguments.overwrite
-        if self._arguments.resume and not self._has_checkpoint():
+        if self._arguments.resume and not self.has_checkpoint():
             return f"--resume: there is no checkpoint in {folder}"
         if self._peers() and not (self._arguments.resume or overwrite):
             return (f"{folder} has a run already; take --resume to go on, "
@@ -166,7 +166,8 @@ class Fleet:
         return [folder for folder in self._run_dir.glob("peer-*")
                 if folder.name[5:].isdigit()]
 
-    def _has_checkpoint(self):
+    def has_checkpoint(self):
+        """Whether a run can go on in the folder."""
         return any(self._run_dir.glob("peer-*/checkpoints/round-*"))
 
     def _settle_config(self):
@@ -220,8 +221,7 @@ class Fleet:
         log = open(self._run_dir / "topology.log", "w")
         self._service = subprocess.Popen(
             [program("gossamer-topology"), "--config", config, "--listen",
-             "127.0.0.1:0", "--port-file", str(port_file),
-             "--state", str(state),
+             "127.0.0.1:0", "--port-file", str(port_file), "--state", str(state),
              "--exit-when-finished"],
             stdout=log, stderr=log, start_new_session=True,
             preexec_fn=_end_with(os.getpid()))
@@ -325,9 +325,6 @@ class Fleet:
             return True
         return json.loads(status.stdout)["view_epoch"] > 0
 
-    def can_resume(self):
-        return self._has_checkpoint()
-
     def _finish_printing(self):
         for printer in self._printers:
             printer.join(5)
@@ -350,8 +347,9 @@ def main(argv=None):
 
     def on_signals(handler):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            # nohup ignores the last one.
-            if signal.getsignal(number) != signal.SIG_IGN:
+            # nohup ignores the last one, which stays so.
+            if (number != signal.SIGHUP or
+                    signal.getsignal(number) != signal.SIG_IGN):
                 signal.signal(number, handler)
 
     try:
@@ -363,7 +361,7 @@ def main(argv=None):
             return 2
         on_signals(on_signal)
         status = fleet.wait()
-        if asked and fleet.can_resume():
+        if asked and fleet.has_checkpoint():
             _say("stopped; --resume goes on from the checkpoints")
         return status
     except KeyboardInterrupt:
