@@ -364,8 +364,8 @@ void Edges::OnUp(PeerId peer, ConnectionId connection) {
   if (Entry* const entry = Find(peer); entry != nullptr) {
     entry->edge->ConnectionUp(connection);
     Send(*entry);
-    // The notice is about the connection before this one.
-    // The reason of a refusal cannot go out on the connection that it closes.
+    // The reason of a refusal cannot go out on the connection that it closes,
+    // so the next one carries it.
     std::string& why = entry->refusals.unreported;
     if (!why.empty() && transport_->Send(peer, Channel::kNotice,
                                          {EncodeNotice(why), SharedBytes()})) {

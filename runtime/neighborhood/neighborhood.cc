@@ -81,12 +81,10 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
   // Skips and acknowledgements go after all payloads: these are what the others
   // wait for.
   for (auto& [peer, entry] : edges_.entries()) edges_.Flush(entry);
-  transport_->Flush();
 }
 
 void Neighborhood::SendReady() {
   for (auto& [peer, entry] : edges_.entries()) edges_.Send(entry);
-  transport_->Flush();
 }
 
 void Neighborhood::SkipTo(ExchangeId id) {
@@ -214,12 +212,12 @@ bool Neighborhood::HandshakesDone(std::span<const RowEntry> row) const {
     // The other end may have dropped its edge and never say hello again.
     if (entry->not_neighbor && !entry->edge->state().ready) continue;
     any = true;
-    // A peer that did not answer when it was waited for, or in the rounds since
-    // the edge was made, may never say hello.
     // The other end of a transient edge that has no connection and nothing
     // under way may have forgotten it: its next hello is of another one.
     const bool same = !entry->transient || entry->edge->state().ready ||
                       !entry->edge->settled();
+    // A peer that did not answer when it was waited for, or in the rounds since
+    // the edge was made, may never say hello.
     const bool known = entry->pace.overdue ||
                        (entry->edge->handshake_done() && same) ||
                        (entry->transient && entry->newcomer);

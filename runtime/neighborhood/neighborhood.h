@@ -109,7 +109,7 @@ class Neighborhood {
   // Decides that all exchanges below `id` are skips, on all edges.
   void SkipTo(ExchangeId id);
   // Applies all that is due: every exchange below `limit`, by neighbour, then
-  // by id; sends the answers that are due.
+  // by id.  The answers go out with the next Emit() or tick.
   void Complete(ExchangeId limit);
 
   // Marks edges of `row` overdue that are past their deadline of exchange `id`,

@@ -251,14 +251,12 @@ void AllReducer::SendOutgoing(AllReduce& op, uint64_t operation) {
   for (const AllReduce::Message& m : op.TakeOutgoing()) {
     SendTo(m.rank, operation, m);
   }
-  transport_->Flush();
 }
 
 void AllReducer::AnnounceEnd() {
   announced_end_ = true;
   if (nccl_sum_ != nullptr) nccl_sum_->TakeQueue();
   for (const PeerId peer : members_) SendFin(peer);
-  transport_->Flush();
 }
 
 void AllReducer::SendFin(PeerId peer) {

@@ -87,7 +87,7 @@ class AllReducer {
   // The peer whose message a started operation waits for, as "peer 3".
   std::string Awaited() const;
   // An operation that will not be done has changed what the compressor keeps.
-  bool spoilt() const {
+  bool residual_lost() const {
     return current_ && !done() && compressor_->has_residual();
   }
   // The operation is done and took so long here.

@@ -58,7 +58,7 @@ absl::Duration CentralizedTrainer::DrainLimit() const {
 // A peer that left within a round has no longer what the others had at its
 // beginning.
 bool CentralizedTrainer::AtBoundary() const {
-  return !all_reducer_.spoilt() && !averaging_ &&
+  return !all_reducer_.residual_lost() && !averaging_ &&
          parts_.state->steps() % static_cast<uint64_t>(spec_.steps_per_round) ==
              0;
 }

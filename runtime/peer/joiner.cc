@@ -112,8 +112,8 @@ Task<absl::Status> Joiner::AdoptFirstView() {
   const View& now = parts_.membership->view();
   const bool gone = now.epoch == 0 || now.DepartureOf(spec_.self);
   if (gone || out_of_time()) {
-    // A service that has lost this peer lets it in with what members give; one
-    // that out_of_time has what it restored.
+    // A service that has lost this peer lets it in with what members give; a
+    // peer without time for that keeps what it restored.
     if (out_of_time()) unadmitted_state_ = unadmitted_state_ || resumed->state;
     co_return absl::OkStatus();
   }

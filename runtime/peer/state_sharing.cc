@@ -74,6 +74,11 @@ void StateSharing::ServeJoiners() {
           peer, view.members[static_cast<size_t>(*rank)].address);
     }
   }
+  // A connection for this peer's own join is not needed any more, unless it is
+  // an edge's.
+  for (const PeerId donor : std::exchange(donors_, {})) {
+    if (!parts_.has_edge(donor)) parts_.transport->Disconnect(donor);
+  }
   served_ = joiners;
   donor_.Serve(std::move(joiners));
 }
@@ -168,6 +173,7 @@ void StateSharing::RefreshDonors() {
   std::vector<PeerId> donors;
   for (const Member& d : parts_.membership->donors()) {
     donors.push_back(d.id);
+    donors_.insert(d.id);
     parts_.transport->Connect(d.id, d.address);
   }
   collector_->SetDonors(donors, parts_.loop->Now());

@@ -76,6 +76,7 @@ class StateSharing {
   StateDonor donor_;
   std::unique_ptr<StateCollector> collector_;
   std::set<PeerId> served_;  // joiners
+  std::set<PeerId> donors_;  // that this peer has connected to
   Throttle unoffered_;
   uint64_t not_offered_ = 0;  // states that a peer asked for
   // Work that the compute engine finishes after this has gone holds it weakly.

@@ -39,7 +39,6 @@ void VoteExchange::Ask(const ImageBatch& batch) {
   sums_.assign(batch.images.size(), 0);
   for (const auto& [peer, teachers] : others_) awaited_.insert(peer);
   for (const PeerId peer : awaited_) Send(peer, operation_, kQuestion, last_);
-  transport_->Flush();
 }
 
 void VoteExchange::Answer(std::span<const int16_t> votes) {
@@ -47,7 +46,6 @@ void VoteExchange::Answer(std::span<const int16_t> votes) {
   last_ = SharedBytes::FromVector(EncodeVotes(votes));
   Send(others_.begin()->first, operation_, kVotes, last_);
   ++operation_;
-  transport_->Flush();
 }
 
 std::string VoteExchange::Awaited() const {
@@ -61,7 +59,6 @@ std::string VoteExchange::Awaited() const {
 void VoteExchange::AnnounceEnd() {
   announced_end_ = true;
   for (const auto& [peer, teachers] : others_) SendFin(peer);
-  transport_->Flush();
 }
 
 void VoteExchange::SendFin(PeerId peer) {

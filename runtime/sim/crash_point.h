@@ -77,7 +77,6 @@ class MortalTransport final : public Transport, private TransportListener {
   bool IsWritable(PeerId peer) const override {
     return transport_->IsWritable(peer);
   }
-  void Flush() override { transport_->Flush(); }
   TransportCounters counters() const override { return transport_->counters(); }
 
  private:

@@ -115,8 +115,6 @@ class Transport {
   // acknowledgements, are sent only then: a peer that reads nothing would
   // otherwise be sent one a round for ever.
   virtual bool IsWritable(PeerId peer) const = 0;
-  // All sends of the round have been made.
-  virtual void Flush() {}
   virtual TransportCounters counters() const = 0;
 };
 

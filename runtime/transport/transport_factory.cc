@@ -52,6 +52,8 @@ absl::StatusOr<MadeTransport> MakeNccl(RealLoop* loop,
   }
   NcclOptions nccl{.self = options.self,
                    .max_body_bytes = options.max_body_bytes,
+                   // The other end's queue out is bounded alike.
+                   .max_held_bytes = options.max_queued_bytes,
                    .report = options.report};
   NcclApi* const api = options.nccl;
   NcclDevice* const device = options.device;

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "runtime/transport/grpc/socket_names.h"
 
@@ -42,7 +41,8 @@ int64_t Number(const json& of, const char* name) {
 
 }  // namespace
 
-void CallCounter::Find() {
+std::map<std::string, CountedConnection> CountedConnections() {
+  std::map<std::string, CountedConnection> found;
   const json servers = Parse(grpc_channelz_get_servers(0));
   for (const json& server : Part(servers, "server")) {
     const int64_t id = Number(Part(server, "ref"), "serverId");
@@ -55,19 +55,16 @@ void CallCounter::Find() {
         if (Part(page, "end") != true) next = number + 1;
         // The name ends with the address, behind the kind of the transport.
         const std::string name = PlainAddress(Text(socket, "name"));
-        if (!absl::EndsWith(name, address_)) continue;
-        id_ = number;
-        return;
+        const size_t address = name.rfind("ipv");
+        if (address != std::string::npos) found[name.substr(address)] = number;
       }
     }
   }
+  return found;
 }
 
-uint64_t CallCounter::Begun() {
-  // The list of all connections is long, so it is read once.
-  if (id_ == 0) Find();
-  if (id_ == 0) return 0;
-  const json whole = Parse(grpc_channelz_get_socket(id_));
+uint64_t CallsBegun(CountedConnection connection) {
+  const json whole = Parse(grpc_channelz_get_socket(connection));
   return static_cast<uint64_t>(
       Number(Part(Part(whole, "socket"), "data"), "streamsStarted"));
 }

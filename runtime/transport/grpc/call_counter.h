@@ -7,26 +7,22 @@
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_CALL_COUNTER_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
-#include <utility>
 
 namespace gossamer {
 
-class CallCounter {
- public:
-  // The connection from `address` to a server of this process.
-  explicit CallCounter(std::string address) : address_(std::move(address)) {}
+// A connection's name in channelz; 0 is none.
+using CountedConnection = int64_t;
 
-  // Returns how many streams of HTTP/2 the other end has opened, ended ones
-  // included; 0 while gRPC knows no such connection.
-  uint64_t Begun();
+// Returns the connections to the servers of this process by the address of
+// their other end, as OtherEnd has it.  Takes as long as the list of all
+// connections is.
+std::map<std::string, CountedConnection> CountedConnections();
 
- private:
-  void Find();
-
-  std::string address_;
-  int64_t id_ = 0;  // the connection's name in channelz; 0: not found yet
-};
+// Returns how many streams of HTTP/2 the other end has opened, ended ones
+// included; 0 if gRPC knows no such connection any more.
+uint64_t CallsBegun(CountedConnection connection);
 
 }  // namespace gossamer
 

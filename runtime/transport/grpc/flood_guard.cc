@@ -82,7 +82,6 @@ void FloodGuard::Add(int socket) {
   const std::optional<uint64_t> cookie = CookieOf(socket);
   OtherEnd other = OtherEndOf(socket);
   if (!cookie.has_value() || other.address.empty()) return;
-  CallCounter calls(other.address);
   MutexLock lock(&mu_);
   connections_.insert_or_assign(
       std::move(other.address),
@@ -91,8 +90,7 @@ void FloodGuard::Add(int socket) {
                  .cookie = *cookie,
                  .checked_at = SteadyNow(),
                  .budget = FloodBudget(window_),
-                 .account = std::make_shared<FloodAccount>(),
-                 .calls = std::move(calls)});
+                 .account = std::make_shared<FloodAccount>()});
 }
 
 std::shared_ptr<FloodAccount> FloodGuard::AccountOf(absl::string_view address) {
@@ -123,17 +121,41 @@ FloodGuard::Verdict FloodGuard::Check(Connection& connection) {
   facts.read = static_cast<double>(info.bytes_received) - unread;
   facts.sent = static_cast<double>(info.bytes_acked);
   const absl::Duration passed = now - std::exchange(connection.checked_at, now);
-  const auto begun = [&] { return connection.calls.Begun(); };
+  const auto begun = [&]() -> uint64_t {
+    connection.count = true;
+    return connection.counted == 0 ? 0 : CallsBegun(connection.counted);
+  };
   return connection.budget.Exceeded(facts, passed, begun) ? Verdict::kFloods
                                                           : Verdict::kGood;
 }
 
 void FloodGuard::Poll() {
+  const std::map<std::string, uint64_t> uncounted = CheckAll();
+  if (uncounted.empty()) return;
+  // The list of all connections is long: it is read once for all of these, and
+  // while nobody waits for this guard.
+  const std::map<std::string, CountedConnection> counted = CountedConnections();
+  MutexLock lock(&mu_);
+  for (const auto& [address, cookie] : uncounted) {
+    const auto connection = connections_.find(address);
+    const auto found = counted.find(address);
+    if (connection != connections_.end() && found != counted.end() &&
+        connection->second.cookie == cookie) {
+      connection->second.counted = found->second;
+    }
+  }
+}
+
+std::map<std::string, uint64_t> FloodGuard::CheckAll() {
+  std::map<std::string, uint64_t> uncounted;
   MutexLock lock(&mu_);
   for (auto it = connections_.begin(); it != connections_.end();) {
     const auto& [address, connection] = *it;
     const Verdict verdict = Check(it->second);
     if (verdict == Verdict::kGood) {
+      if (connection.count && connection.counted == 0) {
+        uncounted.emplace(address, connection.cookie);
+      }
       ++it;
       continue;
     }
@@ -147,6 +169,7 @@ void FloodGuard::Poll() {
     }
     it = connections_.erase(it);
   }
+  return uncounted;
 }
 
 std::vector<std::string> FloodGuard::TakeReports() {

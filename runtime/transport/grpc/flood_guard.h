@@ -135,10 +135,14 @@ class FloodGuard {
     absl::Time checked_at;
     FloodBudget budget;
     std::shared_ptr<FloodAccount> account;
-    CallCounter calls;
+    CountedConnection counted = 0;  // 0: not found yet
+    bool count = false;             // its calls are asked for
   };
   enum class Verdict { kGood, kFloods, kClosed };
   static Verdict Check(Connection& connection);
+  // Returns the address and cookie of the connections whose calls are to be
+  // counted and are not found yet.
+  std::map<std::string, uint64_t> CheckAll() ABSL_LOCKS_EXCLUDED(mu_);
   void Run() ABSL_LOCKS_EXCLUDED(mu_);
 
   const double window_;

@@ -7,6 +7,14 @@
 #include "absl/strings/str_cat.h"
 
 namespace gossamer {
+namespace {
+
+size_t BytesOf(const HeldFrame& held) {
+  return held.frame.head.size() +
+         (held.whole ? held.frame.body.size() : held.size);
+}
+
+}  // namespace
 
 void HeldFrames::Open(ConnectionId connection) {
   open_[connection];
@@ -15,19 +23,26 @@ void HeldFrames::Open(ConnectionId connection) {
 
 void HeldFrames::Drop(ConnectionId connection) { open_.erase(connection); }
 
+void HeldFrames::DropAll() {
+  open_.clear();
+  ack_ = 0;
+}
+
 bool HeldFrames::Waits(ConnectionId connection) const {
   const auto it = open_.find(connection);
   return it != open_.end() && !it->second.frames.empty();
 }
 
-bool HeldFrames::Full(ConnectionId connection) const {
+bool HeldFrames::Full(ConnectionId connection, size_t bytes) const {
   const auto it = open_.find(connection);
-  return it != open_.end() && it->second.frames.size() >= kMax;
+  return it != open_.end() && (it->second.frames.size() >= kMax ||
+                               it->second.bytes + bytes > max_bytes_);
 }
 
 void HeldFrames::Add(ConnectionId connection, Channel channel, Frame frame) {
-  open_.at(connection)
-      .frames.push_back({.channel = channel, .frame = std::move(frame)});
+  Connection& c = open_.at(connection);
+  c.frames.push_back({.channel = channel, .frame = std::move(frame)});
+  c.bytes += BytesOf(c.frames.back());
 }
 
 bool HeldFrames::AddOffer(ConnectionId connection, BodyFrame offer,
@@ -43,6 +58,7 @@ bool HeldFrames::AddOffer(ConnectionId connection, BodyFrame offer,
                       .key = offer.key,
                       .size = offer.size,
                       .since = now});
+  c.bytes += BytesOf(c.frames.back());
   return true;
 }
 
@@ -99,6 +115,7 @@ std::optional<HeldFrame> HeldFrames::Take(ConnectionId connection) {
   }
   HeldFrame held = std::move(it->second.frames.front());
   it->second.frames.pop_front();
+  it->second.bytes -= BytesOf(held);
   ack_ = std::max(ack_, held.exchange);
   return held;
 }

@@ -43,8 +43,13 @@ class HeldFrames {
   // sixteen payloads under way, and some frames of other channels behind them.
   static constexpr size_t kMax = 1024;
 
+  // `max_bytes`: the most bytes of frames that wait on one connection, with
+  // those that its offers announce.
+  explicit HeldFrames(size_t max_bytes) : max_bytes_(max_bytes) {}
+
   void Open(ConnectionId connection);
   void Drop(ConnectionId connection);
+  void DropAll();
   bool IsOpen(ConnectionId connection) const {
     return open_.contains(connection);
   }
@@ -54,7 +59,8 @@ class HeldFrames {
 
   // Whether frames wait on the connection, so that the next one has to.
   bool Waits(ConnectionId connection) const;
-  bool Full(ConnectionId connection) const;
+  // Whether `bytes` more are too many, or one frame more is.
+  bool Full(ConnectionId connection, size_t bytes) const;
   // A frame waits behind others.
   void Add(ConnectionId connection, Channel channel, Frame frame);
   // A head waits for its body.  Returns false, and keeps nothing, if its
@@ -84,8 +90,10 @@ class HeldFrames {
  private:
   struct Connection {
     std::deque<HeldFrame> frames;
+    size_t bytes = 0;         // of `frames`, with the bodies that are to come
     uint64_t last_offer = 0;  // the last exchange that was offered over it
   };
+  const size_t max_bytes_;
   std::map<ConnectionId, Connection> open_;
   uint64_t ack_ = 0;
 };

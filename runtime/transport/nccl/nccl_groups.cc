@@ -11,7 +11,7 @@ namespace gossamer {
 namespace {
 
 // Unique ids of views that are not known here yet.
-constexpr size_t kMaxEarly = 8;
+constexpr int kMaxEarly = 4;  // ids of a peer
 // An operation of the view before may still be under way at the other end.
 constexpr int kDeadlinesOfAView = 2;
 // An operation that the loop has not polled for so many is aborted without it.
@@ -77,8 +77,10 @@ bool NcclGroups::Prepare(const View& view, absl::Time now) {
   group.since = now;
   if (group.plan.group().empty()) return false;
   if (rank == 0) MakeId(group);
-  for (const auto& [key, id] : early_) {
-    if (key == group.plan.key()) TakeId(group, id, options_.self);
+  for (const Early& early : early_) {
+    if (early.key == group.plan.key() && group.plan.RankOf(early.from)) {
+      TakeId(group, early.id, early.from);
+    }
   }
   return true;
 }
@@ -114,10 +116,23 @@ void NcclGroups::OnId(PeerId from, uint64_t key, const SharedBytes& bytes) {
   NcclUniqueId id;
   std::ranges::copy(bytes.bytes(), id.begin());
   if (Group* const group = Find(key); group != nullptr) {
-    return TakeId(*group, id, from);
+    if (group->plan.RankOf(from)) TakeId(*group, id, from);
+    return;
   }
-  early_.emplace_back(key, id);
-  if (early_.size() > kMaxEarly) early_.pop_front();
+  const auto of_peer = [from](const Early& early) {
+    return early.from == from;
+  };
+  if (std::ranges::count_if(early_, of_peer) >= kMaxEarly) {
+    early_.erase(std::ranges::find_if(early_, of_peer));
+  }
+  early_.push_back({from, key, id});
+}
+
+void NcclGroups::OnBroken(PeerId from, uint64_t key) {
+  Group* const group = Find(key);
+  if (group == nullptr || !group->plan.RankOf(from)) return;
+  End(*group, NcclEvent::kRemoteAbort,
+      absl::StrCat("peer ", from.value, " has given it up"));
 }
 
 void NcclGroups::OnUp(PeerId peer) {

@@ -83,8 +83,10 @@ class NcclGroups {
   void OnMet(uint64_t key);
   // A connection to the peer is open: it may lack unique ids.
   void OnUp(PeerId peer);
-  // Another member has sent a unique id, of NcclUniqueId's size.
+  // Another peer has sent a unique id, of NcclUniqueId's size, or says that the
+  // communicator of this key is broken.  Only a member's word counts.
   void OnId(PeerId from, uint64_t key, const SharedBytes& id);
+  void OnBroken(PeerId from, uint64_t key);
 
   // Polls communicators that are being made, and closes those whose time
   // has come.
@@ -106,8 +108,13 @@ class NcclGroups {
   const NcclGroupsOptions options_;
   std::vector<std::unique_ptr<Group>> groups_;  // by from_round
   uint64_t newest_generation_ = 0, newest_epoch_ = 0;
-  // Of groups whose view is not known here yet.
-  std::deque<std::pair<uint64_t, NcclUniqueId>> early_;
+  // Of groups whose view is not known here yet, at most kMaxEarly of a peer.
+  struct Early {
+    PeerId from;
+    uint64_t key = 0;
+    NcclUniqueId id;
+  };
+  std::deque<Early> early_;
   std::vector<std::string> left_out_;  // as last reported
   uint64_t broken_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <utility>
 
@@ -118,18 +119,16 @@ NcclLibrary::NcclLibrary(std::shared_ptr<void> library,
 
 // An abort that is under way needs the lock to end.
 NcclLibrary::~NcclLibrary() {
-  std::vector<std::thread> aborts;
+  std::vector<std::future<void>> aborts;
   {
     MutexLock lock(&mu_);
     ending_ = true;
     changed_.Signal();
   }
   if (watchdog_.joinable()) watchdog_.join();
-  {
-    MutexLock lock(&mu_);
-    aborts.swap(aborts_);
-  }
-  for (std::thread& abort : aborts) abort.join();
+  // Their ends wait for the aborts, which need the lock.
+  MutexLock lock(&mu_);
+  aborts.swap(aborts_);
 }
 
 std::string NcclLibrary::TextOf(NcclResult result) const {
@@ -233,15 +232,18 @@ void NcclLibrary::CommAbort(NcclComm comm, std::shared_ptr<void> buffers) {
 }
 
 // An abort waits for the kernels of the communicator, which may take long.
-void NcclLibrary::Abort(std::shared_ptr<Communicator> comm) {
+void NcclLibrary::Abort(const std::shared_ptr<Communicator>& comm) {
   comm->aborted = true;
-  aborts_.emplace_back([this, comm = std::move(comm)] {
+  std::erase_if(aborts_, [](const std::future<void>& abort) {
+    return abort.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  });
+  aborts_.push_back(std::async(std::launch::async, [this, comm] {
     if (comm->real != nullptr) functions_->abort(comm->real);
     std::shared_ptr<void> buffers;
     MutexLock lock(&mu_);
     comm->over = true;
     buffers.swap(comm->buffers);
-  });
+  }));
 }
 
 }  // namespace gossamer

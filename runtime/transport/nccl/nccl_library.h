@@ -8,6 +8,7 @@
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_NCCL_NCCL_LIBRARY_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_NCCL_NCCL_LIBRARY_H_
 
+#include <future>
 #include <map>
 #include <memory>
 #include <string>
@@ -60,7 +61,7 @@ class NcclLibrary final : public NcclApi {
               std::unique_ptr<Functions> functions, int version);
 
   static NcclComm RealOf(NcclComm comm);
-  void Abort(std::shared_ptr<Communicator> comm)
+  void Abort(const std::shared_ptr<Communicator>& comm)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RunWatchdog() ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -71,7 +72,7 @@ class NcclLibrary final : public NcclApi {
   CondVar changed_;
   std::map<NcclComm, std::shared_ptr<Communicator>> comms_ ABSL_GUARDED_BY(mu_);
   bool ending_ ABSL_GUARDED_BY(mu_) = false;
-  std::vector<std::thread> aborts_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::future<void>> aborts_ ABSL_GUARDED_BY(mu_);
   std::thread watchdog_;  // runs from the first Watch on
 };
 

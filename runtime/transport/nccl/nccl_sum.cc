@@ -226,7 +226,6 @@ void NcclSum::Tell(PeerId to, uint64_t operation, uint32_t step,
   transport_->Send(to, Channel::kCollective,
                    Frame{SharedBytes::FromVector(EncodeCollectiveHead(head)),
                          std::move(body)});
-  transport_->Flush();
 }
 
 void NcclSum::TellAll(uint64_t operation, uint32_t step) {

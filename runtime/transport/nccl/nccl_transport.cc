@@ -40,6 +40,7 @@ NcclTransport::NcclTransport(std::unique_ptr<Transport> carrier,
                 .deadline = options_.deadline,
                 .offer_timeout = options_.offer_timeout,
                 .max_body_bytes = options_.max_body_bytes,
+                .max_held_bytes = options_.max_held_bytes,
                 .send =
                     [this](PeerId to, Frame frame) {
                       return carrier_->Send(to, Channel::kBody,
@@ -192,11 +193,13 @@ void NcclTransport::OnFrame(PeerId from, ConnectionId connection,
   const auto peer = peers_.find(from);
   if (peer != peers_.end() && peer->second.held().Waits(connection)) {
     // Frames keep their order: this one waits for the bodies before it.
-    if (peer->second.held().Full(connection)) {
+    if (peer->second.held().Full(connection,
+                                 frame.head.size() + frame.body.size())) {
       return Close(from, connection,
                    absl::ResourceExhaustedError(absl::StrCat(
-                       "peer ", from.value, " has sent ", HeldFrames::kMax,
-                       " frames behind a body that does not come")));
+                       "peer ", from.value, " has sent more than ",
+                       HeldFrames::kMax, " frames or ", options_.max_held_bytes,
+                       " bytes behind a body that does not come")));
     }
     peer->second.held().Add(connection, channel, std::move(frame));
     return;
@@ -230,8 +233,7 @@ absl::Status NcclTransport::OnBodyFrame(PeerId from, ConnectionId connection,
       break;
     }
     case BodyKind::kBroken:
-      groups_.End(body.key, NcclEvent::kRemoteAbort,
-                  absl::StrCat("peer ", from.value, " has given it up"));
+      groups_.OnBroken(from, body.key);
       break;
     case BodyKind::kId:
       groups_.OnId(from, body.key, body.rest);

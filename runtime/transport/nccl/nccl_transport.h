@@ -47,6 +47,8 @@ struct NcclOptions {
   absl::Duration poll = absl::Microseconds(50);
   size_t min_bytes = size_t{64} << 10;  // smaller bodies go with their heads
   size_t max_body_bytes = size_t{1} << 30;
+  // Of the frames that wait on one connection for bodies, with these.
+  size_t max_held_bytes = size_t{1} << 30;
   std::function<void(EventKind kind, const std::string& detail)> report = {};
 };
 
@@ -84,7 +86,6 @@ class NcclTransport final : public Transport, private TransportListener {
   bool IsWritable(PeerId peer) const override {
     return carrier_->IsWritable(peer);
   }
-  void Flush() override { carrier_->Flush(); }
   TransportCounters counters() const override;
 
  private:

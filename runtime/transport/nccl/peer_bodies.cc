@@ -18,7 +18,10 @@ constexpr int kDeadlinesOfABody = 3;
 
 PeerBodies::PeerBodies(PeerId peer, LaunchQueue* queue,
                        const PeerBodiesOptions* options)
-    : peer_(peer), queue_(queue), options_(options) {}
+    : peer_(peer),
+      queue_(queue),
+      options_(options),
+      held_(options->max_held_bytes) {}
 
 void PeerBodies::Drop(ConnectionId connection) {
   held_.Drop(connection);
@@ -34,7 +37,7 @@ void PeerBodies::DropAll() {
     queue_->Withdraw(peer_, exchange);
   }
   offers_.clear();
-  held_ = HeldFrames();
+  held_.DropAll();
 }
 
 bool PeerBodies::Send(BodyFrame frame, SharedBytes body) {
@@ -161,9 +164,11 @@ absl::Status PeerBodies::OnOffer(ConnectionId connection, BodyFrame offer,
     return absl::ResourceExhaustedError(absl::StrCat(
         "peer ", peer_.value, " offers a body of ", offer.size, " bytes"));
   }
-  if (held_.Full(connection)) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "peer ", peer_.value, " has ", HeldFrames::kMax, " offers under way"));
+  if (held_.Full(connection, offer.rest.size() + offer.size)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("peer ", peer_.value, " offers more bodies than the ",
+                     HeldFrames::kMax, " frames or ", options_->max_held_bytes,
+                     " bytes that may wait for them"));
   }
   const uint64_t exchange = offer.exchange;
   // Frames of one connection come in order, so this is one that came before.

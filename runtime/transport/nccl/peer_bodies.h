@@ -33,6 +33,7 @@ struct PeerBodiesOptions {
   // The time for which an offer waits for the other end's.
   absl::Duration offer_timeout;
   size_t max_body_bytes = 0;
+  size_t max_held_bytes = 0;  // of frames that wait on one connection
   // Sends a frame of Channel::kBody over the newest connection; false without
   // one.
   std::function<bool(PeerId to, Frame frame)> send;

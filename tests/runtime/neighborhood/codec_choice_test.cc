@@ -10,7 +10,7 @@
 #include "tests/testing/sim_fleet.h"
 
 namespace gossamer {
-namespace {
+namespace codec_choice_test {
 
 constexpr int64_t kParameters = 163840;
 
@@ -246,5 +246,5 @@ TEST(CodecChoiceTest, RequestsOfOtherKindsAreIgnored) {
   EXPECT_EQ(FormatTo(fleet, 0, 1), WireFormat::kInt4);
 }
 
-}  // namespace
+}  // namespace codec_choice_test
 }  // namespace gossamer

@@ -9,7 +9,7 @@
 #include <string>
 
 namespace gossamer {
-namespace {
+namespace connection_problems_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -78,5 +78,5 @@ TEST(ConnectionProblemsTest, RefusalsAreDistinguishedFromPassingProblems) {
   EXPECT_FALSE(refusal(kMember, absl::CancelledError("another address")));
 }
 
-}  // namespace
+}  // namespace connection_problems_test
 }  // namespace gossamer

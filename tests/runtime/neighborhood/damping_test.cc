@@ -12,7 +12,7 @@
 #include "algorithms/compress/codec.h"
 
 namespace gossamer {
-namespace {
+namespace damping_test {
 
 void Correct(Damping& damping, uint64_t round, uint64_t now) {
   damping.OnCorrection({.id = MakeExchangeId(round), .c = 0.5F});
@@ -100,5 +100,5 @@ TEST(Damping, KeepsTheWorstModeStable) {
   }
 }
 
-}  // namespace
+}  // namespace damping_test
 }  // namespace gossamer

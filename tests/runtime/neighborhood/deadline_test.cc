@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace deadline_test {
 
 constexpr absl::Duration kRound = absl::Milliseconds(100);
 
@@ -132,5 +132,5 @@ TEST(DeadlineTest, MissingPayloadsRaiseADeadlineOnlyUpToItsBound) {
   EXPECT_EQ(Limit(e, kRound), absl::Milliseconds(1030));
 }
 
-}  // namespace
+}  // namespace deadline_test
 }  // namespace gossamer

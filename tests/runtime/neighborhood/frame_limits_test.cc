@@ -18,7 +18,7 @@
 #include "runtime/sim/virtual_loop.h"
 
 namespace gossamer {
-namespace {
+namespace frame_limits_test {
 
 std::vector<ParameterLayout> Layouts() {
   return {
@@ -107,5 +107,5 @@ TEST(FrameLimitsTest, TheLimitsGrowWithTheModel) {
             2 * 255 * size_t{4'000'000});
 }
 
-}  // namespace
+}  // namespace frame_limits_test
 }  // namespace gossamer

@@ -12,7 +12,7 @@
 #include "runtime/sim/sim_network.h"
 
 namespace gossamer {
-namespace {
+namespace link_prober_test {
 
 // Peers that only measure and ask.
 class LinkProberTest : public ::testing::Test {
@@ -193,5 +193,5 @@ TEST_F(LinkProberTest, DropsWhatIsNoProbe) {
   EXPECT_TRUE(Measure());
 }
 
-}  // namespace
+}  // namespace link_prober_test
 }  // namespace gossamer

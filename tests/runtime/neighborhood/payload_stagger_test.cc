@@ -9,7 +9,7 @@
 #include "tests/testing/sim_fleet.h"
 
 namespace gossamer {
-namespace {
+namespace payload_stagger_test {
 
 void Exchange(PayloadStagger& stagger, ExchangeId id, bool mine, bool theirs) {
   const EdgeMessage message;
@@ -86,5 +86,5 @@ TEST(PayloadStaggerTest, EdgesMixWhateverTheirPhase) {
   }
 }
 
-}  // namespace
+}  // namespace payload_stagger_test
 }  // namespace gossamer

@@ -15,7 +15,7 @@
 #include "tests/testing/sim_fleet.h"
 
 namespace gossamer {
-namespace {
+namespace replica_budget_test {
 
 constexpr size_t kParameters = 1000;
 constexpr uint64_t kEdge = 2 * 4 * kParameters;
@@ -136,5 +136,5 @@ TEST(ReplicaBudgetTest, TimingDoesNotReachTheParameters) {
   EXPECT_EQ(near.Hash(), far.Hash());
 }
 
-}  // namespace
+}  // namespace replica_budget_test
 }  // namespace gossamer

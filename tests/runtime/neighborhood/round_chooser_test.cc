@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace round_chooser_test {
 
 constexpr int kOverlap = 1;
 
@@ -204,5 +204,5 @@ TEST(RoundChooserTest, ALeadingNeighbourSpeedsAPeerUpByABoundedFactor) {
   }
 }
 
-}  // namespace
+}  // namespace round_chooser_test
 }  // namespace gossamer

@@ -17,7 +17,7 @@
 #include "runtime/transport/grpc/hello.h"
 
 namespace gossamer {
-namespace {
+namespace chunking_test {
 
 using ByteVector = std::vector<std::byte>;
 
@@ -290,5 +290,5 @@ TEST(HelloTest, AHelloOfAnotherRunPeerOrVersionIsRefused) {
   }
 }
 
-}  // namespace
+}  // namespace chunking_test
 }  // namespace gossamer

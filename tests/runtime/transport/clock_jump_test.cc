@@ -15,11 +15,7 @@
 #include "runtime/transport/grpc/grpc_transport.h"
 #include "tests/runtime/transport/grpc_node.h"
 
-namespace {
-
-std::atomic<int64_t> date_is_off_by{0};  // seconds
-
-}  // namespace
+static std::atomic<int64_t> date_is_off_by{0};  // seconds
 
 // Replaces the C library's function in all of this program.
 extern "C" int clock_gettime(clockid_t clock, timespec* time) {
@@ -30,7 +26,7 @@ extern "C" int clock_gettime(clockid_t clock, timespec* time) {
 }
 
 namespace gossamer {
-namespace {
+namespace clock_jump_test {
 
 // Shifts the date as long as it lives.
 class DateOffBy {
@@ -108,5 +104,5 @@ TEST_P(ClockJumpTest, AFrameUnderWayArrivesAndItsMeasuredRateIsRight) {
 
 INSTANTIATE_TEST_SUITE_P(Hours, ClockJumpTest, testing::Values(1, -1));
 
-}  // namespace
+}  // namespace clock_jump_test
 }  // namespace gossamer

@@ -14,7 +14,7 @@
 #include "tests/runtime/transport/backend.h"
 
 namespace gossamer {
-namespace {
+namespace conformance_test {
 
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
@@ -166,7 +166,6 @@ TEST_P(ConformanceTest, OrderIsKeptAcrossChannelsAndSizes) {
       ASSERT_TRUE(t.Send(kB, static_cast<Channel>(i % 3),
                          {Bytes(4, i), Bytes(body, i)}));
     }
-    t.Flush();
   });
   AwaitFrames(kB, kFrames);
   const std::vector<Received> received = Frames(kB);
@@ -375,5 +374,5 @@ INSTANTIATE_TEST_SUITE_P(
                       Parameter{"nccl_slow", MakeNcclSlowBackend}),
     [](const auto& info) { return info.param.name; });
 
-}  // namespace
+}  // namespace conformance_test
 }  // namespace gossamer

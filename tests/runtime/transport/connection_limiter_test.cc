@@ -16,7 +16,7 @@
 #include "tests/runtime/transport/raw_socket.h"
 
 namespace gossamer {
-namespace {
+namespace connection_limiter_test {
 
 // A limiter that is asked about the connections of a port.
 class LimitedPort {
@@ -121,5 +121,5 @@ TEST(ConnectionLimiterTest, AHostThatFloodedComesBackAfterTheBan) {
   EXPECT_TRUE(port.Allow());
 }
 
-}  // namespace
+}  // namespace connection_limiter_test
 }  // namespace gossamer

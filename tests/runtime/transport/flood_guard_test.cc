@@ -16,7 +16,7 @@
 #include "tests/runtime/transport/raw_socket.h"
 
 namespace gossamer {
-namespace {
+namespace flood_guard_test {
 
 constexpr double kKiB = 1 << 10, kMiB = 1 << 20;
 constexpr double kWindow = 16 * kMiB;
@@ -277,5 +277,5 @@ TEST(FloodGuardTest, ForgetsASocketThatIsClosed) {
   EXPECT_EQ(guard.watched(), 0u);
 }
 
-}  // namespace
+}  // namespace flood_guard_test
 }  // namespace gossamer

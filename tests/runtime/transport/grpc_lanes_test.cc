@@ -13,7 +13,7 @@
 #include "tests/runtime/transport/hostile_server.h"
 
 namespace gossamer {
-namespace {
+namespace grpc_lanes_test {
 
 using ::testing::HasSubstr;
 
@@ -146,5 +146,5 @@ TEST(GrpcLanesTest, ThePeerThatHoldsTheMostBytesLosesAConnection) {
   }
 }
 
-}  // namespace
+}  // namespace grpc_lanes_test
 }  // namespace gossamer

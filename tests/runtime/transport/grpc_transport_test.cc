@@ -23,7 +23,7 @@
 #include "tests/runtime/transport/grpc_node.h"
 
 namespace gossamer {
-namespace {
+namespace grpc_transport_test {
 
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
@@ -405,5 +405,5 @@ TEST(GrpcTransportTest, APortInUseIsSaid) {
   EXPECT_THAT(status.message(), HasSubstr("in use"));
 }
 
-}  // namespace
+}  // namespace grpc_transport_test
 }  // namespace gossamer

@@ -14,7 +14,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace lanes_test {
 
 constexpr size_t kMaxBody = 1 << 20;
 
@@ -195,5 +195,5 @@ TEST(LanesTest, KnowsSinceWhenItsOldestPartWaits) {
   EXPECT_EQ(joiner.waits_since(), absl::InfiniteFuture());
 }
 
-}  // namespace
+}  // namespace lanes_test
 }  // namespace gossamer

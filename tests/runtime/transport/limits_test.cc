@@ -18,7 +18,7 @@
 #include "tests/testing/peak_memory.h"
 
 namespace gossamer {
-namespace {
+namespace limits_test {
 
 constexpr absl::Duration kShort = absl::Milliseconds(300);
 
@@ -418,5 +418,5 @@ TEST(LimitsTest, AFloodEndsItsConnection) {
   }
 }
 
-}  // namespace
+}  // namespace limits_test
 }  // namespace gossamer

@@ -5,7 +5,7 @@
 #include "tests/runtime/transport/grpc_node.h"
 
 namespace gossamer {
-namespace {
+namespace mixed_versions_test {
 
 class MixedVersionsTest : public testing::TestWithParam<bool> {};
 
@@ -51,5 +51,5 @@ TEST(VersionsTest, WithoutACommonVersionBothAreNamed) {
   EXPECT_TRUE(b.recorder.With([](const Seen& s) { return s.ups.empty(); }));
 }
 
-}  // namespace
+}  // namespace mixed_versions_test
 }  // namespace gossamer

@@ -20,7 +20,7 @@
 #include "runtime/transport/grpc/connection_limiter.h"
 
 namespace gossamer {
-namespace {
+namespace socket_tuning_test {
 
 constexpr int64_t kMiB = 1 << 20;
 
@@ -334,5 +334,5 @@ TEST(SocketTuning, ReachesBothEndsOfAConnection) {
   }
 }
 
-}  // namespace
+}  // namespace socket_tuning_test
 }  // namespace gossamer

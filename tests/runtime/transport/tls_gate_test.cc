@@ -30,7 +30,7 @@
 #include "tests/runtime/transport/tls_client.h"
 
 namespace gossamer {
-namespace {
+namespace tls_gate_test {
 
 using ::testing::HasSubstr;
 
@@ -338,5 +338,5 @@ TEST(ShownCertificatesTest, KnowsConnectionsByTheNameThatGrpcHasForThem) {
   EXPECT_TRUE(absl::IsUnavailable(shown.Of(seven).status()));
 }
 
-}  // namespace
+}  // namespace tls_gate_test
 }  // namespace gossamer

@@ -17,7 +17,7 @@
 #include "tests/runtime/transport/tls_client.h"
 
 namespace gossamer {
-namespace {
+namespace tls_test {
 
 using ::testing::HasSubstr;
 
@@ -265,5 +265,5 @@ TEST_P(TlsTest, OlderVersionsOfTlsAreRefused) {
 
 INSTANTIATE_TEST_SUITE_P(Gate, TlsTest, ::testing::Bool());
 
-}  // namespace
+}  // namespace tls_test
 }  // namespace gossamer

@@ -7,7 +7,7 @@
 #include "runtime/transport/nccl/nccl_api.h"
 
 namespace gossamer {
-namespace {
+namespace body_frame_test {
 
 SharedBytes Bytes(size_t n) {
   return SharedBytes::FromVector(std::vector<std::byte>(n, std::byte{7}));
@@ -63,5 +63,5 @@ TEST(BodyFrameTest, RefusesWhatIsNone) {
   EXPECT_TRUE(Decoded(frame).ok());
 }
 
-}  // namespace
+}  // namespace body_frame_test
 }  // namespace gossamer

@@ -14,7 +14,7 @@
 #include "tests/testing/fake_device.h"
 
 namespace gossamer {
-namespace {
+namespace cuda_nccl_device_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -122,5 +122,5 @@ TEST(CudaNcclDevice, ADeviceThatVanishesIsAnError) {
   EXPECT_FALSE(device->Use().ok());
 }
 
-}  // namespace
+}  // namespace cuda_nccl_device_test
 }  // namespace gossamer

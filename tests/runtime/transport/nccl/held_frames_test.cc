@@ -7,7 +7,9 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace held_frames_test {
+
+constexpr size_t kMaxBytes = 1 << 20;
 
 SharedBytes Bytes(size_t size) {
   return SharedBytes::FromVector(std::vector<std::byte>(size));
@@ -20,7 +22,7 @@ BodyFrame OfferOf(uint64_t exchange, uint32_t size) {
 }
 
 TEST(HeldFramesTest, FramesLeaveInTheOrderInWhichTheyCame) {
-  HeldFrames held;
+  HeldFrames held(kMaxBytes);
   held.Open(1);
   EXPECT_FALSE(held.Waits(1));
   EXPECT_TRUE(held.AddOffer(1, OfferOf(10, 100), {}));
@@ -42,7 +44,7 @@ TEST(HeldFramesTest, FramesLeaveInTheOrderInWhichTheyCame) {
 }
 
 TEST(HeldFramesTest, AnExchangeIsOfferedOnceOverAConnection) {
-  HeldFrames held;
+  HeldFrames held(kMaxBytes);
   held.Open(1);
   EXPECT_TRUE(held.AddOffer(1, OfferOf(10, 100), {}));
   EXPECT_FALSE(held.AddOffer(1, OfferOf(10, 100), {}));
@@ -52,7 +54,7 @@ TEST(HeldFramesTest, AnExchangeIsOfferedOnceOverAConnection) {
 }
 
 TEST(HeldFramesTest, ABodyByNcclIsThatOfOneConnectionAndOneAgreement) {
-  HeldFrames held;
+  HeldFrames held(kMaxBytes);
   held.Open(1);
   EXPECT_TRUE(held.AddOffer(1, OfferOf(10, 100), {}));
   held.CompleteAgreed(1, 10, Bytes(100));
@@ -69,7 +71,7 @@ TEST(HeldFramesTest, ABodyByNcclIsThatOfOneConnectionAndOneAgreement) {
 }
 
 TEST(HeldFramesTest, ABodyThatIsThereAlreadyIsDropped) {
-  HeldFrames held;
+  HeldFrames held(kMaxBytes);
   held.Open(1);
   EXPECT_TRUE(held.AddOffer(1, OfferOf(10, 100), {}));
   EXPECT_FALSE(held.Complete(10, Bytes(99)).ok());
@@ -79,7 +81,7 @@ TEST(HeldFramesTest, ABodyThatIsThereAlreadyIsDropped) {
 }
 
 TEST(HeldFramesTest, GotIsOfTheNewestConnection) {
-  HeldFrames held;
+  HeldFrames held(kMaxBytes);
   held.Open(1);
   EXPECT_TRUE(held.AddOffer(1, OfferOf(10, 1), {}));
   EXPECT_TRUE(held.Complete(10, Bytes(1)).ok());
@@ -91,22 +93,38 @@ TEST(HeldFramesTest, GotIsOfTheNewestConnection) {
 }
 
 TEST(HeldFramesTest, FramesGoWithTheirConnectionAndHaveABound) {
-  HeldFrames held;
+  HeldFrames held(kMaxBytes);
   held.Open(1);
   held.Open(2);
   EXPECT_EQ(held.newest(), 2u);
   EXPECT_TRUE(held.AddOffer(1, OfferOf(10, 1), {}));
   for (size_t i = 1; i < HeldFrames::kMax; ++i) {
-    EXPECT_FALSE(held.Full(1));
+    EXPECT_FALSE(held.Full(1, 1));
     held.Add(1, Channel::kState, HeadOf(1));
   }
-  EXPECT_TRUE(held.Full(1));
-  EXPECT_FALSE(held.Full(2));
+  EXPECT_TRUE(held.Full(1, 1));
+  EXPECT_FALSE(held.Full(2, 1));
   held.Drop(1);
   EXPECT_FALSE(held.IsOpen(1));
   EXPECT_EQ(held.Find(10), nullptr);
   EXPECT_FALSE(held.Take(1));
 }
 
-}  // namespace
+TEST(HeldFramesTest, BytesThatWaitHaveABoundOffersIncluded) {
+  HeldFrames held(100);
+  held.Open(1);
+  EXPECT_TRUE(held.AddOffer(1, OfferOf(10, 50), {}));  // and a head of ten
+  EXPECT_FALSE(held.Full(1, 40));
+  EXPECT_TRUE(held.Full(1, 41));
+  held.Add(1, Channel::kState, HeadOf(30));
+  EXPECT_TRUE(held.Full(1, 11));
+  EXPECT_TRUE(held.Complete(10, Bytes(50)).value());
+  EXPECT_TRUE(held.Full(1, 11)) << "the body takes what its offer did";
+  EXPECT_TRUE(held.Take(1));
+  EXPECT_FALSE(held.Full(1, 70));
+  EXPECT_TRUE(held.Take(1));
+  EXPECT_FALSE(held.Full(1, 100));
+}
+
+}  // namespace held_frames_test
 }  // namespace gossamer

@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace launch_queue_test {
 
 constexpr uint64_t kKey = 7, kOtherKey = 8;
 
@@ -119,5 +119,5 @@ TEST(LaunchQueueTest, PairsGoWithTheirCommunicator) {
   EXPECT_TRUE(queue.MayEnter(3, 0));
 }
 
-}  // namespace
+}  // namespace launch_queue_test
 }  // namespace gossamer

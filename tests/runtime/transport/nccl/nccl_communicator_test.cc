@@ -16,7 +16,7 @@
 #include "tests/testing/fake_nccl.h"
 
 namespace gossamer {
-namespace {
+namespace nccl_communicator_test {
 
 using ::testing::HasSubstr;
 
@@ -182,5 +182,5 @@ TEST(NcclCommunicatorTest, AnErrorOfNcclIsOneOfTheOperation) {
   EXPECT_FALSE(members[0].busy());
 }
 
-}  // namespace
+}  // namespace nccl_communicator_test
 }  // namespace gossamer

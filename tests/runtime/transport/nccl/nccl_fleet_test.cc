@@ -16,7 +16,7 @@
 #include "tests/testing/sim_fleet.h"
 
 namespace gossamer {
-namespace {
+namespace nccl_fleet_test {
 
 constexpr absl::Duration kDeadline = absl::Milliseconds(500);
 
@@ -131,5 +131,5 @@ TEST(NcclFleetTest, AHangCostsTheOthersADeadlineAndARound) {
   }
 }
 
-}  // namespace
+}  // namespace nccl_fleet_test
 }  // namespace gossamer

@@ -17,7 +17,7 @@
 #include "tests/testing/fake_nccl.h"
 
 namespace gossamer {
-namespace {
+namespace nccl_groups_test {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -129,6 +129,25 @@ TEST_F(NcclGroupsTest, AnIdMayComeBeforeItsView) {
   EXPECT_FALSE(Ready(2, 0)) << "no view has that round";
 }
 
+// A neighbour that is no member may name what it likes.
+TEST_F(NcclGroupsTest, OnlyMembersWordsCount) {
+  const SharedBytes other =
+      SharedBytes::FromVector(std::vector<std::byte>(sizeof(NcclUniqueId)));
+  EXPECT_TRUE(groups(1).Prepare(ViewOf(1, 1), loop_.Now()));
+  const uint64_t key = ids_.front().key;
+  for (int i = 0; i < 100; ++i) groups(2).OnId({3}, key, other);
+  Deliver();
+  EXPECT_TRUE(groups(2).Prepare(ViewOf(1, 1), loop_.Now()));
+  groups(2).OnId({3}, key, other);
+  Make();
+  EXPECT_TRUE(Ready(2, 1)) << "made of the member's id";
+  groups(2).OnBroken({3}, key);
+  EXPECT_TRUE(Ready(2, 1));
+  groups(2).OnBroken({1}, key);
+  EXPECT_FALSE(Ready(2, 1));
+  EXPECT_THAT(ends(2), ElementsAre(NcclEvent::kRemoteAbort));
+}
+
 TEST_F(NcclGroupsTest, AViewThatIsKnownChangesNothing) {
   Prepare(ViewOf(1, 1));
   EXPECT_FALSE(groups(1).Prepare(ViewOf(1, 1), loop_.Now()));
@@ -216,5 +235,5 @@ TEST_F(NcclGroupsTest, ACommunicatorWhoseIdDoesNotComeIsGivenUp) {
   EXPECT_THAT(ends(2), ElementsAre(NcclEvent::kLate));
 }
 
-}  // namespace
+}  // namespace nccl_groups_test
 }  // namespace gossamer

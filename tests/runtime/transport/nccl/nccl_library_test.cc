@@ -13,7 +13,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace nccl_library_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -120,5 +120,5 @@ TEST_F(WatchTest, NothingIsAbortedOnceItIsNotWatchedAnyMore) {
   EndAbort();
 }
 
-}  // namespace
+}  // namespace nccl_library_test
 }  // namespace gossamer

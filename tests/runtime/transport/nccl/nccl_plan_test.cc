@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace nccl_plan_test {
 
 using ::testing::AllOf;
 using ::testing::Contains;
@@ -168,5 +168,5 @@ TEST(NcclPlanTest, PartnersAreTheMembersWithWhichThereIsEverAnEdge) {
   }
 }
 
-}  // namespace
+}  // namespace nccl_plan_test
 }  // namespace gossamer

@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace nccl_state_test {
 
 TEST(NcclStateTest, EveryStateAndEvent) {
   using enum NcclState;
@@ -44,5 +44,5 @@ TEST(NcclStateTest, NothingLeadsFromBrokenToReady) {
   }
 }
 
-}  // namespace
+}  // namespace nccl_state_test
 }  // namespace gossamer

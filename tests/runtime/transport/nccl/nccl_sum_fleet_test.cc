@@ -18,7 +18,7 @@
 #include "tests/testing/sim_fleet.h"
 
 namespace gossamer {
-namespace {
+namespace nccl_sum_fleet_test {
 
 constexpr int kPeers = 4;
 constexpr absl::Duration kDeadline = absl::Milliseconds(500);
@@ -210,5 +210,5 @@ TEST(NcclSumFleetTest, PeersThatNcclCannotJoinSumOverTheTransport) {
   EXPECT_EQ(three.nccl().operations(), 0u);
 }
 
-}  // namespace
+}  // namespace nccl_sum_fleet_test
 }  // namespace gossamer

@@ -19,7 +19,7 @@
 #include "tests/testing/fake_nccl.h"
 
 namespace gossamer {
-namespace {
+namespace nccl_transport_test {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
@@ -425,5 +425,5 @@ TEST(NcclTransportTest, FaultsOfEveryKindChangeNoBody) {
   EXPECT_GT(seen.fallbacks, 100u);
 }
 
-}  // namespace
+}  // namespace nccl_transport_test
 }  // namespace gossamer

@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace peer_bodies_test {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -33,6 +33,7 @@ struct End {
                 .deadline = kDeadline,
                 .offer_timeout = kOfferTimeout,
                 .max_body_bytes = 1000,
+                .max_held_bytes = 10'000'000,
                 .send =
                     [this](PeerId, Frame frame) {
                       if (connected) out.push_back(std::move(frame));
@@ -268,5 +269,5 @@ TEST_F(PeerBodiesTest, OffersHaveBounds) {
   EXPECT_FALSE(two.bodies.OnOffer(kConnection, offer, two.now).ok());
 }
 
-}  // namespace
+}  // namespace peer_bodies_test
 }  // namespace gossamer
