@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "algorithms/base/status_macros.h"
 #include "nlohmann/json.hpp"
+#include "runtime/base/run_name.h"
 #include "runtime/cli/command.h"
 #include "runtime/config/run_config.h"
 #include "runtime/identity/authority.h"
@@ -20,6 +21,7 @@
 #include "runtime/identity/certificate_folder.h"
 #include "runtime/identity/request_folder.h"
 #include "runtime/identity/signing_request.h"
+#include "topology/graph.h"
 
 namespace gossamer {
 namespace {
@@ -246,7 +248,7 @@ absl::Status Sign(const Options& o) {
   return absl::OkStatus();
 }
 
-// Certificates of `whom` that may still be believed: the list keeps no others.
+// Certificates of `whom` that may still be believed: no others need an entry.
 absl::StatusOr<std::vector<std::string>> SerialsOf(
     const AuthorityFolder& authority, const Identity& whom, absl::Time now) {
   GOSSAMER_ASSIGN_OR_RETURN(const auto issued, authority.List());
@@ -272,7 +274,7 @@ absl::StatusOr<std::vector<std::string>> SerialsOf(
 }
 
 // Returns --serial in the form that lists have.  A slip of the hand must not
-// look like success, nor may a certificate that the list would not keep.
+// look like success, nor may a certificate that nobody believes any more.
 absl::StatusOr<std::string> NamedSerial(const Options& o,
                                         const AuthorityFolder& authority,
                                         absl::Time now) {
@@ -414,7 +416,7 @@ void AddCerts(Command& program) {
   issue.AddOption(
       "--fleet", &o->fleet,
       "for the service, an operator and peers 1 to N, a folder each",
-      {.value_name = "N", .range = {{1, 4096}}});
+      {.value_name = "N", .range = {{1, kMaxPeers}}});
   AddTerms(issue, *o);
 
   o = std::make_shared<Options>();

@@ -4,7 +4,6 @@
 
 #include "algorithms/base/status_macros.h"
 #include "runtime/identity/openssl.h"
-#include "runtime/identity/revoked_entry.h"
 
 namespace gossamer {
 namespace {
@@ -215,34 +214,20 @@ absl::StatusOr<std::string> IssueFor(const KeyPair& authority,
 
 absl::StatusOr<std::string> Revoke(const KeyPair& authority,
                                    absl::string_view crl,
-                                   const Revocations& revoked, absl::Time now) {
+                                   std::set<std::string> revoked,
+                                   absl::Time now) {
   const openssl::CertificatePtr issuer =
       openssl::ReadCertificatePem(authority.certificate);
   const openssl::KeyPtr key = openssl::ReadKeyPem(authority.key);
   if (!issuer || !key) {
     return absl::InvalidArgumentError("the authority cannot be read");
   }
-  Revocations all = revoked;
   if (!crl.empty()) {
     GOSSAMER_ASSIGN_OR_RETURN(const Trust trust,
                               Trust::Create(authority.certificate, crl));
-    // Entries would be left out, or have been, that have not ended.
-    if (trust.ListMade() > now) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "the authority's list of revoked certificates was made at ",
-          absl::FormatTime(absl::RFC3339_sec, trust.ListMade() + kClockSkew,
-                           absl::UTCTimeZone()),
-          ", more than an hour from now: the clock of this machine is, or was, "
-          "wrong; put it right, or put back the list that peers have"));
-    }
-    // A certificate may be revoked twice by people who do not know of each
-    // other.  The first entry stays: a reader that knew it without an end would
-    // never let it go.
-    for (const auto& [serial, end] : trust.Revoked()) all[serial] = end;
+    // No entry ever leaves: by that a reader knows an older list.
+    revoked.insert(trust.Revoked().begin(), trust.Revoked().end());
   }
-  std::erase_if(all, [now](const auto& entry) {
-    return HasEndedEverywhere(entry.second, now);
-  });
   const openssl::CrlPtr list(X509_CRL_new());
   // A machine whose clock is a little behind must not take the list for one of
   // the future.
@@ -256,7 +241,7 @@ absl::StatusOr<std::string> Revoke(const KeyPair& authority,
           1) {
     return openssl::Error("cannot make a list of revoked certificates");
   }
-  for (const auto& [serial, end] : all) {
+  for (const std::string& serial : revoked) {
     BIGNUM* number = nullptr;
     // OpenSSL reads as many digits as it can; a serial number is all digits or
     // none of one.
@@ -268,7 +253,6 @@ absl::StatusOr<std::string> Revoke(const KeyPair& authority,
     if (!integer || static_cast<size_t>(digits) != serial.size() ||
         X509_REVOKED_set_serialNumber(entry, integer.get()) != 1 ||
         X509_REVOKED_set_revocationDate(entry, today.get()) != 1 ||
-        !SetCertificateEnd(end, entry) ||
         X509_CRL_add0_revoked(list.get(), entry) != 1) {
       X509_REVOKED_free(entry);
       return absl::InvalidArgumentError(

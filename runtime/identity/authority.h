@@ -6,6 +6,7 @@
 #ifndef GOSSAMER_RUNTIME_IDENTITY_AUTHORITY_H_
 #define GOSSAMER_RUNTIME_IDENTITY_AUTHORITY_H_
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -60,12 +61,12 @@ absl::StatusOr<std::string> IssueFor(const KeyPair& authority,
                                      const std::vector<std::string>& names,
                                      absl::Time now, absl::Duration valid);
 
-// The list `crl` (PEM; empty: a first one) with `revoked` in addition, but
-// without certificates that have ended everywhere.  An entry that is in `crl`
-// stays as it is there.  kInvalidArgument for a serial number that is none.
+// The list `crl` (PEM; empty: a first one) with the serial numbers `revoked` in
+// addition.  kInvalidArgument for a serial number that is none.
 absl::StatusOr<std::string> Revoke(const KeyPair& authority,
                                    absl::string_view crl,
-                                   const Revocations& revoked, absl::Time now);
+                                   std::set<std::string> revoked,
+                                   absl::Time now);
 
 }  // namespace gossamer
 

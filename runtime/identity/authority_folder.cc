@@ -25,16 +25,6 @@ std::string IssuedFile(const std::string& path, const std::string& serial) {
   return absl::StrCat(path, "/issued/", serial, ".pem");
 }
 
-// Returns the end of an issued certificate; InfiniteFuture if there is no whole
-// copy of it.  A text that is no serial number is that of no certificate,
-// whatever file it names.
-absl::Time EndOf(const std::string& path, const std::string& serial) {
-  const absl::StatusOr<std::string> pem = ReadPemFile(IssuedFile(path, serial));
-  const absl::StatusOr<Certificate> read = ReadCertificate(pem.value_or(""));
-  return read.ok() && read->serial == serial ? read->until
-                                             : absl::InfiniteFuture();
-}
-
 // Returns OK if an answer may be written to `out`: beside the key that it is
 // for, or in place of an earlier one of `identity`.
 absl::Status CheckAnswer(const std::string& out, const Identity& identity,
@@ -177,7 +167,7 @@ absl::StatusOr<std::vector<AuthorityFolder::Issued>> AuthorityFolder::List()
   GOSSAMER_ASSIGN_OR_RETURN(const std::string crl, ReadCrlFile(CrlFile(path_)));
   GOSSAMER_ASSIGN_OR_RETURN(const Trust trust,
                             Trust::Create(pair_.certificate, crl));
-  const Revocations& revoked = trust.Revoked();
+  const std::set<std::string>& revoked = trust.Revoked();
   std::vector<Issued> list;
   std::error_code error;
   for (const auto& entry :
@@ -211,12 +201,9 @@ absl::Status AuthorityFolder::Revoke(const std::vector<std::string>& serials,
   // neither is lost.
   GOSSAMER_ASSIGN_OR_RETURN(const FileLock lock, Lock());
   GOSSAMER_ASSIGN_OR_RETURN(const std::string crl, ReadCrlFile(CrlFile(path_)));
-  Revocations revoked;
-  for (const std::string& serial : serials) {
-    revoked[serial] = EndOf(path_, serial);
-  }
-  GOSSAMER_ASSIGN_OR_RETURN(const std::string newer,
-                            gossamer::Revoke(pair_, crl, revoked, now));
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const std::string newer,
+      gossamer::Revoke(pair_, crl, {serials.begin(), serials.end()}, now));
   if (newer.size() > kMaxCrlBytes) {
     return absl::FailedPreconditionError(absl::StrCat(
         CrlFile(path_), " would have ", newer.size(),

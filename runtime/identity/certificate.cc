@@ -13,7 +13,6 @@
 #include "algorithms/base/status_macros.h"
 #include "runtime/base/sha256.h"
 #include "runtime/identity/openssl.h"
-#include "runtime/identity/revoked_entry.h"
 
 namespace gossamer {
 namespace {
@@ -96,18 +95,14 @@ std::string Message(absl::string_view context, absl::string_view bytes) {
   return absl::StrCat("gossamer ", context, absl::string_view("\0", 1), bytes);
 }
 
-Revocations EntriesOf(X509_CRL* crl) {
-  Revocations entries;
+std::set<std::string> SerialsIn(X509_CRL* crl) {
+  std::set<std::string> serials;
   STACK_OF(X509_REVOKED)* revoked = X509_CRL_get_REVOKED(crl);
   for (int i = 0; i < sk_X509_REVOKED_num(revoked); ++i) {
-    const X509_REVOKED* entry = sk_X509_REVOKED_value(revoked, i);
-    const absl::Time end = CertificateEnd(entry);
-    const auto [at, added] = entries.try_emplace(
-        SerialOf(X509_REVOKED_get0_serialNumber(entry)), end);
-    // Another tool may list a certificate twice: the later end holds for both.
-    if (!added) at->second = std::max(at->second, end);
+    serials.insert(SerialOf(
+        X509_REVOKED_get0_serialNumber(sk_X509_REVOKED_value(revoked, i))));
   }
-  return entries;
+  return serials;
 }
 
 }  // namespace
@@ -129,9 +124,8 @@ bool KeyFits(absl::string_view certificate, absl::string_view key) {
 struct Trust::Impl {
   openssl::StorePtr store;
   openssl::CrlPtr crl;
-  Revocations revoked;  // the entries of `crl`
-  absl::Time until;     // when the authority's own days are over
-  absl::Time list_made = absl::InfinitePast();
+  std::set<std::string> revoked;  // the serial numbers in `crl`
+  absl::Time until;               // when the authority's own days are over
   absl::Time list_until = absl::InfiniteFuture();
 
   // A certificate that has passed, as of that time.  A chain and a list do not
@@ -207,9 +201,7 @@ absl::StatusOr<Trust> Trust::Create(absl::string_view authority,
     if (const ASN1_TIME* end = X509_CRL_get0_nextUpdate(impl->crl.get())) {
       impl->list_until = openssl::ToTime(end);
     }
-    impl->list_made =
-        openssl::ToTime(X509_CRL_get0_lastUpdate(impl->crl.get()));
-    impl->revoked = EntriesOf(impl->crl.get());
+    impl->revoked = SerialsIn(impl->crl.get());
     X509_STORE_set_flags(impl->store.get(), X509_V_FLAG_CRL_CHECK);
   }
   return Trust(std::move(impl));
@@ -292,9 +284,7 @@ absl::StatusOr<Certificate> Trust::Check(absl::string_view pem,
   }
 }
 
-const Revocations& Trust::Revoked() const { return impl_->revoked; }
-
-absl::Time Trust::ListMade() const { return impl_->list_made; }
+const std::set<std::string>& Trust::Revoked() const { return impl_->revoked; }
 
 absl::StatusOr<std::string> SignBytes(absl::string_view key,
                                       absl::string_view context,

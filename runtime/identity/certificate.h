@@ -6,8 +6,8 @@
 #ifndef GOSSAMER_RUNTIME_IDENTITY_CERTIFICATE_H_
 #define GOSSAMER_RUNTIME_IDENTITY_CERTIFICATE_H_
 
-#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,7 +23,7 @@ namespace gossamer {
 // some 1 KiB.
 inline constexpr size_t kMaxPemBytes = 64 << 10;
 // The most bytes of a list of revoked certificates, which has room for some
-// 9,000 of them that have not ended.
+// 18,000.
 inline constexpr size_t kMaxCrlBytes = 1 << 20;
 
 struct Certificate {
@@ -34,10 +34,6 @@ struct Certificate {
   absl::Time until;
   bool only_signs = false;  // an Ed25519 key, of no use for a connection
 };
-
-// Revoked certificates: the serial number of each, and when it ends.
-// InfiniteFuture, where that is not known, is an entry that never ends.
-using Revocations = std::map<std::string, absl::Time>;
 
 // The first certificate of `pem`, unchecked.  kInvalidArgument if there is none
 // or it does not have exactly one identity.
@@ -62,12 +58,8 @@ class Trust {
   // these is not so, and what to do.
   absl::StatusOr<Certificate> Check(absl::string_view pem,
                                     absl::Time now) const;
-  // The entries of the list, which may be those of certificates that have
-  // ended.
-  const Revocations& Revoked() const;
-  // The date of the list; InfinitePast without one.  No certificate passes
-  // before it.
-  absl::Time ListMade() const;
+  // The serial numbers in the list.
+  const std::set<std::string>& Revoked() const;
 
  private:
   struct Impl;

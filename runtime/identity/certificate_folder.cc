@@ -71,17 +71,6 @@ absl::StatusOr<TrustFiles> ReadTrustFiles(const std::string& path) {
   return files;
 }
 
-// Returns the last end of the certificates that `after` lacks of `before`;
-// InfinitePast if there are none.
-absl::Time LastEndOfMissing(const Revocations& before,
-                            const Revocations& after) {
-  absl::Time last = absl::InfinitePast();
-  for (const auto& [serial, end] : before) {
-    if (!after.contains(serial)) last = std::max(last, end);
-  }
-  return last;
-}
-
 struct Own {
   std::string pem;
   Certificate read;
@@ -194,16 +183,13 @@ void CertificateFolder::ReadAgain() {
   stamps_ = stamps;
   problem_.clear();
   // Another authority has a list of its own, which need not contain the old
-  // one's.  The list's own date decides, not this machine's clock, which may
-  // jump; a list of the future lets nobody in (Trust).
+  // one's.
   if (files->authority == authority_ &&
-      trust->ListMade() <
-          LastEndOfMissing(trust_.Revoked(), trust->Revoked())) {
+      !std::ranges::includes(trust->Revoked(), trust_.Revoked())) {
     problem_ = absl::StrCat(
         crl_path(),
         " is older than the list read before, which stays in force: it lacks "
-        "certificates that have been revoked and had not ended when it was "
-        "made; copy the authority's newest");
+        "certificates that have been revoked; copy the authority's newest");
     return;
   }
   authority_ = std::move(files->authority);
@@ -219,9 +205,7 @@ std::string CertificateFolder::Problem() {
 std::vector<std::string> CertificateFolder::Revoked() {
   MutexLock lock(&mu_);
   ReadAgain();
-  std::vector<std::string> serials;
-  for (const auto& [serial, end] : trust_.Revoked()) serials.push_back(serial);
-  return serials;
+  return {trust_.Revoked().begin(), trust_.Revoked().end()};
 }
 
 absl::StatusOr<Certificate> CertificateFolder::Check(absl::string_view pem,

@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "runtime/base/run_name.h"
 
 namespace gossamer {
 namespace {
@@ -14,19 +15,9 @@ constexpr absl::string_view kScheme = "gossamer://";
 constexpr absl::string_view kTopologyName = "topology";
 constexpr absl::string_view kOperatorName = "operator";
 constexpr absl::string_view kAuthorityName = "authority";
-constexpr size_t kMaxNameBytes = 100;
+constexpr size_t kMaxShownBytes = 200;  // of a text that is no identity
 
 }  // namespace
-
-bool IsRunName(absl::string_view name) {
-  // A run's name becomes a folder and a part of a URI, so it has no slash, no
-  // dot or dash in front and nothing to escape.
-  return !name.empty() && name.size() <= kMaxNameBytes && name[0] != '.' &&
-         name[0] != '-' &&
-         name.find_first_not_of(
-             "abcdefghijklmnopqrstuvwxyz"
-             "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == name.npos;
-}
 
 std::string ToUri(const Identity& identity) {
   switch (identity.role) {
@@ -58,7 +49,7 @@ std::string Describe(const Identity& identity) {
 
 absl::StatusOr<Identity> ParseIdentity(absl::string_view uri) {
   const absl::Status refusal = absl::InvalidArgumentError(
-      absl::StrCat("\"", absl::CEscape(uri.substr(0, 2 * kMaxNameBytes)),
+      absl::StrCat("\"", absl::CEscape(uri.substr(0, kMaxShownBytes)),
                    "\" is no identity; one is gossamer://RUN/3, "
                    "gossamer://RUN/topology or gossamer://RUN/operator"));
   // Each step refuses with the same words: what is wrong with a foreign URI is

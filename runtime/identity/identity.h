@@ -35,9 +35,6 @@ std::string Describe(const Identity& identity);
 // kInvalidArgument if it is not exactly what ToUri() writes.
 absl::StatusOr<Identity> ParseIdentity(absl::string_view uri);
 
-// True for a name that a run's configuration takes.
-bool IsRunName(absl::string_view name);
-
 }  // namespace gossamer
 
 #endif  // GOSSAMER_RUNTIME_IDENTITY_IDENTITY_H_

@@ -20,7 +20,7 @@
 #include "tests/runtime/identity/test_run.h"
 
 namespace gossamer {
-namespace {
+namespace signing_request_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -307,5 +307,5 @@ TEST_F(RequestFolderTest, AFileThatIsNoRequestIsNamed) {
   }
 }
 
-}  // namespace
+}  // namespace signing_request_test
 }  // namespace gossamer
