@@ -8,18 +8,15 @@
 
 #include <string>
 
-#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "algorithms/base/ids.h"
 
 namespace gossamer {
 
 // "<run>/peer-3" of peer 3.
-std::string PeerFolder(const std::string& run, PeerId peer);
-
-// kFailedPrecondition: `run` holds a folder peer-0.  Versions before 0.2
-// numbered the folders by rank, so that peer 3 would go on from the files of
-// peer 4.
-absl::Status CheckPeerFolders(const std::string& run);
+inline std::string PeerFolder(const std::string& run, PeerId peer) {
+  return absl::StrCat(run, "/peer-", peer.value);
+}
 
 }  // namespace gossamer
 

@@ -2,6 +2,7 @@
 // for other programs, and the way back to what was set aside.
 
 #include <iostream>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -13,7 +14,6 @@
 #include "absl/strings/str_join.h"
 #include "algorithms/base/status_macros.h"
 #include "nlohmann/json.hpp"
-#include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/fleet_process.h"
 #include "runtime/cli/models.h"
@@ -62,11 +62,6 @@ struct Options {
   uint64_t round = 0;  // to restore; 0: the one that was set aside
 };
 
-CheckpointStore StoreOf(const RunFolder& run, uint64_t peer) {
-  // The number of checkpoints to keep matters to saves alone.
-  return CheckpointStore(run.PeerPath(peer) + "/checkpoints", 1);
-}
-
 absl::StatusOr<std::vector<PeerCheckpoint>> ListAll(const RunFolder& run) {
   // The folder of a peer on a machine of its own has no configuration.
   if (run.PeerIds().empty()) {
@@ -74,7 +69,7 @@ absl::StatusOr<std::vector<PeerCheckpoint>> ListAll(const RunFolder& run) {
   }
   std::vector<PeerCheckpoint> all;
   for (const uint64_t peer : run.PeerIds()) {
-    const CheckpointStore store = StoreOf(run, peer);
+    const CheckpointStore store = run.Checkpoints(peer);
     GOSSAMER_ASSIGN_OR_RETURN(auto list, store.List());
     for (StoredCheckpoint& stored : list) {
       all.push_back({peer, std::move(stored)});
@@ -87,6 +82,20 @@ absl::StatusOr<std::vector<PeerCheckpoint>> ListAll(const RunFolder& run) {
     }
   }
   return all;
+}
+
+// The newest round of which every peer has a whole checkpoint; 0: none.
+uint64_t NewestCommonRound(const RunFolder& run,
+                           const std::vector<PeerCheckpoint>& all) {
+  std::map<uint64_t, size_t> whole;  // peers by round
+  for (const auto& [peer, c, aside] : all) {
+    if (!aside && c.integrity.ok()) ++whole[c.round];
+  }
+  uint64_t newest = 0;
+  for (const auto& [round, peers] : whole) {
+    if (peers == run.PeerIds().size()) newest = round;
+  }
+  return newest;
 }
 
 void PrintTable(const RunFolder& run, const std::vector<PeerCheckpoint>& all) {
@@ -103,8 +112,7 @@ void PrintTable(const RunFolder& run, const std::vector<PeerCheckpoint>& all) {
         aside ? "set aside, " : "",
         c.integrity.ok() ? "whole" : std::string(c.integrity.message()));
   }
-  const uint64_t common =
-      run.NewestCommonRound(static_cast<int>(run.PeerIds().size()));
+  const uint64_t common = NewestCommonRound(run, all);
   if (common > 0) {
     absl::PrintF("all peers have round %d; --resume goes on from it\n", common);
   } else {
@@ -123,8 +131,7 @@ void PrintTable(const RunFolder& run, const std::vector<PeerCheckpoint>& all) {
 void PrintJson(const RunFolder& run, const std::vector<PeerCheckpoint>& all) {
   nlohmann::ordered_json json = {
       {"run", run.path()},
-      {"common_round",
-       run.NewestCommonRound(static_cast<int>(run.PeerIds().size()))},
+      {"common_round", NewestCommonRound(run, all)},
       {"checkpoints", nlohmann::ordered_json::array()}};
   for (const auto& [peer, c, aside] : all) {
     json["checkpoints"].push_back(
@@ -203,13 +210,13 @@ absl::Status Restore(const Options& options) {
   std::vector<uint64_t> peers;
   for (const auto& [peer, c, aside] : all) {
     if (!aside || c.round != round) continue;
-    GOSSAMER_RETURN_IF_ERROR(StoreOf(run, peer).CheckRestoreSetAside(round));
+    GOSSAMER_RETURN_IF_ERROR(run.Checkpoints(peer).CheckRestoreSetAside(round));
     peers.push_back(peer);
   }
   // All are checked before the first is restored.  If the disk fails in
   // between, the same command goes on.
   for (const uint64_t peer : peers) {
-    GOSSAMER_RETURN_IF_ERROR(StoreOf(run, peer).RestoreSetAside(round));
+    GOSSAMER_RETURN_IF_ERROR(run.Checkpoints(peer).RestoreSetAside(round));
   }
   return absl::OkStatus();
 }

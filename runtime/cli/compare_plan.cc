@@ -1,8 +1,6 @@
 #include "runtime/cli/compare_plan.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <set>
 #include <utility>
@@ -16,7 +14,6 @@
 #include "runtime/cli/rehearse.h"
 #include "runtime/cli/run_folder.h"
 #include "runtime/cli/variants.h"
-#include "runtime/config/config_text.h"
 #include "runtime/config/run_config.h"
 #include "runtime/lab/scenario.h"
 
@@ -49,8 +46,7 @@ absl::StatusOr<std::string> ScenarioOf(const std::string& folder,
   GOSSAMER_RETURN_IF_ERROR(ParseScenario(text, "--rtt, --rate", 2).status());
   const std::string path =
       absl::StrCat(folder, "/networks/", name, ".textproto");
-  std::error_code error;
-  std::filesystem::create_directories(folder + "/networks", error);
+  GOSSAMER_RETURN_IF_ERROR(MakeFolder(folder + "/networks"));
   GOSSAMER_RETURN_IF_ERROR(WriteTextFile(path, text));
   return path;
 }
@@ -68,11 +64,9 @@ absl::StatusOr<std::vector<Network>> NetworksOf(const CompareOptions& options,
       networks.push_back({"local", ""});
       continue;
     }
-    absl::StatusOr<Scenario> scenario = LoadScenario(file, peers);
-    if (!scenario.ok()) {
-      return absl::InvalidArgumentError(scenario.status().message());
-    }
-    networks.push_back({scenario->name, file});
+    GOSSAMER_ASSIGN_OR_RETURN(const Scenario scenario,
+                              LoadScenario(file, peers));
+    networks.push_back({scenario.name, file});
   }
   for (const std::string& rtt : options.rtts) {
     GOSSAMER_ASSIGN_OR_RETURN(std::string file,
@@ -165,22 +159,7 @@ absl::StatusOr<std::string> ConditionsOf(const CompareOptions& options,
   GOSSAMER_ASSIGN_OR_RETURN(const StepTimes steps,
                             PrepareRehearsal(rehearsal, config));
   GOSSAMER_RETURN_IF_ERROR(CheckRehearsal(config, scenario));
-  return RehearsalConditions(scenario, steps.source, rehearsal.memory_rate);
-}
-
-// Returns what a file, which has been loaded before, and --set say, without
-// what is implied.
-absl::StatusOr<RunConfig> GivenBy(const std::string& path,
-                                  const std::vector<std::string>& set) {
-  std::ifstream file(path);
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  RunConfig given;
-  FieldOrigins origins;
-  GOSSAMER_RETURN_IF_ERROR(ParseTextProto(text, path, given, origins));
-  for (const std::string& assignment : set) {
-    GOSSAMER_RETURN_IF_ERROR(ApplyOverride(assignment, given));
-  }
-  return given;
+  return RehearsalConditions(scenario, steps.source);
 }
 
 absl::StatusOr<std::vector<ComparedGame>> GamesOf(
@@ -192,7 +171,7 @@ absl::StatusOr<std::vector<ComparedGame>> GamesOf(
     ComparedGame game;
     game.file = file;
     GOSSAMER_ASSIGN_OR_RETURN(game.base, LoadRunConfig(file, options.set));
-    GOSSAMER_ASSIGN_OR_RETURN(game.given, GivenBy(file, options.set));
+    GOSSAMER_ASSIGN_OR_RETURN(game.given, LoadGiven(file, options.set));
     if (options.rehearse &&
         (game.base.game().has_gan() || game.base.game().has_datalens())) {
       return absl::InvalidArgumentError(absl::StrCat(

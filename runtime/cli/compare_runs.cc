@@ -1,8 +1,6 @@
 #include "runtime/cli/compare_runs.h"
 
-#include <fstream>
 #include <iostream>
-#include <sstream>
 #include <string>
 #include <utility>
 
@@ -18,19 +16,12 @@
 namespace gossamer {
 namespace {
 
-// Returns the summary of a run that has finished with this very configuration.
-// The plan has checked its other conditions.
+// Returns the summary of a run if it has finished.  The plan has checked that
+// the folder's configuration and conditions are the run's.
 absl::StatusOr<RunSummary> Finished(const PlannedRun& run) {
-  std::ifstream file(RunFolder(run.folder).SummaryPath());
-  std::stringstream text;
-  text << file.rdbuf();
-  GOSSAMER_ASSIGN_OR_RETURN(RunSummary summary, ParseSummary(text.str()));
-  // A kept result must be of this very configuration: its folder's name alone
-  // says little.
-  if (!summary.finished ||
-      summary.configuration_hash != ConfigurationHash(run.config)) {
-    return absl::NotFoundError("not finished, or of another configuration");
-  }
+  GOSSAMER_ASSIGN_OR_RETURN(RunSummary summary,
+                            RunFolder(run.folder).Summarize(run.config));
+  if (!summary.finished) return absl::NotFoundError("not finished");
   return summary;
 }
 

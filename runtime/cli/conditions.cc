@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
+#include "runtime/cli/rehearse.h"
 
 namespace gossamer {
 namespace {
@@ -41,11 +42,10 @@ std::string LabConditions(const Scenario& scenario) {
 
 std::string RehearsalConditions(const Scenario& scenario,
                                 const std::string& step_times,
-                                double memory_rate,
                                 const std::vector<std::string>& events) {
   Json conditions = {{"place", "rehearsal"},
                      {"step_times", step_times},
-                     {"memory_rate", memory_rate}};
+                     {"memory_rate", kRehearsedMemoryRate / 1e9}};
   if (!events.empty()) conditions["events"] = events;
   conditions["scenario"] = Json::parse(ScenarioJson(scenario));
   return TextOf(conditions);

@@ -19,11 +19,9 @@ namespace gossamer {
 // keys that the place does not have.
 std::string LoopbackConditions();
 std::string LabConditions(const Scenario& scenario);
-// `step_times` is StepTimes::source; `memory_rate` and `events` are
-// RehearseOptions::memory_rate and at.
+// `step_times` is StepTimes::source, and `events` RehearseOptions::at.
 std::string RehearsalConditions(const Scenario& scenario,
                                 const std::string& step_times,
-                                double memory_rate,
                                 const std::vector<std::string>& events = {});
 
 // Returns the differences, a line for each value ("step_times: "10ms" ->

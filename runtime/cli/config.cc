@@ -60,12 +60,12 @@ void Print(const ConfigKey& key) {
   for (absl::string_view p : absl::StrSplit(key.explanation, '\n')) {
     std::cout << "\n" << Wrapped(std::string(p));
   }
-  // The dot keeps out a key whose name only begins with this one's.
   if (!key.values.empty()) {
     std::cout << "\n" << Wrapped(absl::StrCat("values: ", key.values));
   }
+  // A group is explained by the keys in it, a sentence each.  The dot keeps out
+  // a key whose name only begins with this one's.
   const std::string prefix = key.path + ".";
-  // A group is explained by the keys in it, a sentence each.
   for (const ConfigKey& inner : ConfigKeys()) {
     if (inner.path.rfind(prefix, 0) != 0) continue;
     std::cout << absl::StreamFormat("\n  %-36s %s", inner.path,

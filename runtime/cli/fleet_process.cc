@@ -182,9 +182,7 @@ std::optional<int> SignalWaiter::Wait(absl::Duration timeout) {
   const timespec limit = absl::ToTimespec(timeout);
   const int signal = ::sigtimedwait(&signals_, nullptr, &limit);
   if (signal < 0) return std::nullopt;
-  // SIGCHLD may repeat as often as it likes; only requests to end have
-  // duplicates.
-  if (signal != SIGCHLD && deduplicator_.IsDuplicate(signal, SteadyNow())) {
+  if (signal == SIGCHLD || deduplicator_.IsDuplicate(signal, SteadyNow())) {
     return std::nullopt;
   }
   return signal;
@@ -255,8 +253,7 @@ bool ProcessGroup::WaitAll(SignalWaiter& signals, absl::Duration timeout) {
   const absl::Time end = SteadyNow() + timeout;
   for (Reap(); !running_.empty(); Reap()) {
     if (SteadyNow() >= end) return false;
-    // SIGCHLD ends the wait early.
-    signals.Wait(absl::Milliseconds(50));
+    if (signals.Wait(absl::Milliseconds(50))) return false;
   }
   return true;
 }
@@ -282,7 +279,7 @@ absl::StatusOr<ProcessExit> RunPassingSignals(const ProcessSpec& spec,
     const auto signal = signals.Wait(absl::Milliseconds(500));
     // The child leads a process group of its own, so Ctrl-C on the terminal
     // does not reach it by itself.
-    if (signal && *signal != SIGCHLD) {
+    if (signal) {
       stopping = true;
       process.Signal(*signal);
     }

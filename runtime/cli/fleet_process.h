@@ -48,8 +48,8 @@ struct ProcessExit {
   std::string Describe() const;
 };
 
-// Takes SIGINT, SIGTERM and SIGCHLD of this process one by one, instead of in a
-// handler.  A process has one at a time, made before any thread.
+// Takes SIGINT and SIGTERM of this process one by one, instead of in a handler.
+// A process has one at a time, made before any thread.
 class SignalWaiter {
  public:
   SignalWaiter();
@@ -57,8 +57,8 @@ class SignalWaiter {
   SignalWaiter(const SignalWaiter&) = delete;
   SignalWaiter& operator=(const SignalWaiter&) = delete;
 
-  // Returns the next signal, or nothing within `timeout`.  Also returns nothing
-  // for a duplicate of the last signal that asked this process to end.
+  // Returns the next request to end, or nothing after `timeout`, a child's end
+  // or a duplicate of the last request.
   std::optional<int> Wait(absl::Duration timeout);
 
  private:
@@ -84,13 +84,14 @@ class ProcessGroup {
   // Sends `signal` to all, and to their children that are still in their
   // process groups.
   void Signal(int signal);
-  // Waits until all have ended, at most `timeout`; returns true if they have.
-  // Their exits are dropped.
+  // Waits until all have ended, until a signal, and at most `timeout`; returns
+  // true if they have ended.  Their exits are dropped.
   bool WaitAll(SignalWaiter& signals, absl::Duration timeout);
   // Kills the processes that still run, and waits for them.  Returns a line
   // that names them, `since` after all were asked to end; "" if none was left.
   std::string Kill(absl::Duration since);
-  // Sends SIGTERM, then kills the processes that have not ended within `grace`.
+  // Sends SIGTERM, then kills the processes that have not ended within `grace`,
+  // or before a signal.
   std::string End(SignalWaiter& signals, absl::Duration grace);
   size_t running() const { return running_.size(); }
 

@@ -104,16 +104,14 @@ absl::StatusOr<Scenario> LoadNetwork(const Options& options) {
   if (!options.train.config.empty()) {
     // The file is read here for its number of peers alone; PrepareTraining()
     // reads it for the run.
-    absl::StatusOr<RunConfig> config =
-        LoadRunConfig(options.train.config, options.train.set);
-    if (!config.ok()) {
-      return absl::InvalidArgumentError(config.status().message());
-    }
+    GOSSAMER_ASSIGN_OR_RETURN(
+        const RunConfig config,
+        LoadRunConfig(options.train.config, options.train.set));
     GOSSAMER_ASSIGN_OR_RETURN(const auto events,
                               FleetEventsOf(options.rehearsal));
     GOSSAMER_RETURN_IF_ERROR(
-        CheckFleetEvents(events, config->peers(), !IsCentralized(*config)));
-    const uint32_t peers = config->peers() + Joiners(events);
+        CheckFleetEvents(events, config.peers(), !IsCentralized(config)));
+    const uint32_t peers = config.peers() + Joiners(events);
     if (hosts && *hosts < peers) {
       return absl::InvalidArgumentError(
           absl::StrCat("--hosts ", *hosts, ": the fleet has ", peers,
@@ -122,11 +120,7 @@ absl::StatusOr<Scenario> LoadNetwork(const Options& options) {
     // A fleet needs one host a peer, and no more are made.
     hosts = peers;
   }
-  absl::StatusOr<Scenario> scenario = LoadScenario(options.scenario, hosts);
-  if (absl::IsNotFound(scenario.status())) {
-    return absl::InvalidArgumentError(scenario.status().message());
-  }
-  return scenario;
+  return LoadScenario(options.scenario, hosts);
 }
 
 absl::Status WriteNetworkFile(const std::string& folder,
@@ -243,7 +237,7 @@ absl::StatusOr<std::vector<ProcessExit>> WaitForCommands(
         --left;
       }
     }
-    if (signal && *signal != SIGCHLD) {
+    if (signal) {
       // This is the second signal.
       if (asked != absl::InfiniteFuture()) break;
       std::cerr << "gossamer lab: asking the commands to end; a second signal "
@@ -387,20 +381,7 @@ void AddLab(Command& program) {
   command.AddOption("--rehearse", &options->rehearse,
                     "predict the run of --config in virtual time; needs no "
                     "privileges");
-  command.AddOption("--step-time", &options->rehearsal.step_time,
-                    "with --rehearse: of one gradient, instead of the "
-                    "configuration's",
-                    {.value_name = "TIME"});
-  command.AddOption("--steps-of", &options->rehearsal.steps_of,
-                    "with --rehearse: steps as long as they were in this run",
-                    {.value_name = "RUN"});
-  command.AddOption("--parameters", &options->rehearsal.parameters,
-                    "with --rehearse: of the networks, if no run says it",
-                    {.positive = true});
-  command.AddOption("--memory-rate", &options->rehearsal.memory_rate,
-                    "with --rehearse: GB/s of memory that optimizer and codecs "
-                    "read and write; not used with --steps-of",
-                    {.show_default = true, .range = std::pair(0.01, 1e5)});
+  AddStepOptions(command, "with --rehearse: ", options->rehearsal);
   command.AddOption(
       "--at", &options->rehearsal.at,
       "with --rehearse: what happens to the fleet at a time, "

@@ -68,7 +68,7 @@ absl::Status LocalFleet::Run() {
     // stopped.
     GOSSAMER_RETURN_IF_ERROR(HandleExits(done));
     if (done) break;
-    if (signal) GOSSAMER_RETURN_IF_ERROR(HandleSignal(*signal));
+    if (signal) GOSSAMER_RETURN_IF_ERROR(HandleSignal());
     if (SteadyNow() < next_poll) continue;
     Poll();
     next_poll = SteadyNow() + kPollEvery;
@@ -146,7 +146,7 @@ absl::Status LocalFleet::StartTopology() {
           HumanDuration(kStartLimit), "; see ", folder_.LogPath("topology")));
     }
     const std::optional<int> signal = signals_.Wait(absl::Milliseconds(20));
-    if (signal) GOSSAMER_RETURN_IF_ERROR(HandleSignal(*signal));
+    if (signal) GOSSAMER_RETURN_IF_ERROR(HandleSignal());
   }
 }
 
@@ -193,8 +193,7 @@ absl::Status LocalFleet::HandleExits(bool& done) {
   return absl::OkStatus();
 }
 
-absl::Status LocalFleet::HandleSignal(int signal) {
-  if (signal == SIGCHLD) return absl::OkStatus();
+absl::Status LocalFleet::HandleSignal() {
   ++stops_;
   if (stops_ > 1) {
     const std::string killed = peers_.Kill(SteadyNow() - stopped_);
@@ -224,9 +223,7 @@ void LocalFleet::Poll() {
   // A missed answer leaves the last one on display.  The end of the service
   // shows in its exit.
   if (status.ok()) {
-    FleetProgress now = ProgressOf(*status, spec_.config.rounds(), spec_.title);
-    progress_ = std::move(now);
-    if (progress_.note.empty()) progress_.note = spec_.note;
+    progress_ = ProgressOf(*status, spec_.config.rounds(), spec_.title);
     const std::optional<Consensus>& consensus = progress_.consensus;
     if (consensus && consensus->round > consensus_round_) {
       consensus_round_ = consensus->round;

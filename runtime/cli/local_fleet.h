@@ -36,7 +36,6 @@ struct FleetSpec {
   std::string replay = {};  // folder of the run to repeat; empty: none
   std::string conditions;   // text of conditions.json
   std::string title;
-  std::string note;  // shown while there is no other message
   // One per rank; the topology service is on the first.  Empty: all processes
   // are on loopback.
   std::vector<FleetHost> hosts = {};
@@ -64,7 +63,7 @@ class LocalFleet {
   absl::Status StartPeers();
   // Returns OK, and sets `done` once every peer has ended well.
   absl::Status HandleExits(bool& done);
-  absl::Status HandleSignal(int signal);
+  absl::Status HandleSignal();
   void Poll();
   // Ends the service; returns a message if it had to be killed.
   std::string EndTopology();

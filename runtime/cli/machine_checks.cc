@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "google/protobuf/stubs/common.h"
 #include "runtime/base/proc_file.h"
@@ -136,7 +137,6 @@ CheckResult Program(const std::string& name, const std::string& why,
               "networks deploy/quickstart.sh builds it";
     return r;
   }
-  SignalWaiter signals;
   ProcessGroup group;
   // --help is answered only if every shared library is found.
   absl::Status started =
@@ -145,7 +145,7 @@ CheckResult Program(const std::string& name, const std::string& why,
   std::vector<ProcessExit> exits;
   while (started.ok() && exits.empty() && SteadyNow() < end) {
     exits = group.Reap();
-    if (exits.empty()) signals.Wait(absl::Milliseconds(20));
+    if (exits.empty()) absl::SleepFor(absl::Milliseconds(20));
   }
   if (exits.empty()) {
     r.found = started.ok() ? "does not answer --help"

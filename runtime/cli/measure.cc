@@ -1,6 +1,5 @@
 // gossamer measure: the network between the members of a running fleet.
 
-#include <fstream>
 #include <iostream>
 #include <memory>
 
@@ -8,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "algorithms/base/status_macros.h"
 #include "nlohmann/json.hpp"
+#include "runtime/base/plain_file.h"
 #include "runtime/base/steady_time.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/fleet_client.h"
@@ -102,12 +102,8 @@ int RunMeasure(const Options& options) {
     std::cout << text;
     return kOk;
   }
-  std::ofstream file(options.out);
-  file << text;
-  file.close();
-  if (file.good()) return kOk;
-  return PrintError("measure", absl::UnavailableError(absl::StrCat(
-                                   options.out, ": cannot be written")));
+  const absl::Status written = WriteTextFile(options.out, text);
+  return written.ok() ? kOk : PrintError("measure", written);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -30,6 +31,7 @@
 #include "gan_models/evaluation/metrics.h"
 #include "gan_models/networks/network.h"
 #include "nlohmann/json.hpp"
+#include "runtime/base/plain_file.h"
 #include "runtime/base/safetensors.h"
 
 namespace gossamer {
@@ -157,6 +159,12 @@ struct Loaded {
   std::vector<float> generator;
 };
 
+// Processors that this process may use.
+int Processors() {
+  return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u,
+                                     unsigned{kMaxThreads}));
+}
+
 // Works on a SampleSpec or an EvaluateSpec.
 template <typename Spec>
 absl::StatusOr<Loaded> Load(const Spec& spec,
@@ -166,7 +174,7 @@ absl::StatusOr<Loaded> Load(const Spec& spec,
   GOSSAMER_ASSIGN_OR_RETURN(
       loaded.evaluator,
       GanEvaluator::Create(network, std::move(data),
-                           spec.gan.evaluation_samples, spec.threads));
+                           spec.gan.evaluation_samples, Processors()));
   GOSSAMER_ASSIGN_OR_RETURN(
       loaded.generator,
       LoadGenerator(spec.files, loaded.evaluator->generator_size()));
@@ -296,11 +304,7 @@ absl::Status RenderEmojiTo(const std::string& folder, const EmojiSpec& spec) {
     std::cout << folder << " is complete\n";
     return absl::OkStatus();
   }
-  std::filesystem::create_directories(folder, error);
-  if (error) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot make the folder ", folder, ": ", error.message()));
-  }
+  GOSSAMER_RETURN_IF_ERROR(MakeFolder(folder));
   // A folder that is being made has no stamp, nor that of another size.
   for (const char* size : {"32", "64", "128"}) {
     std::filesystem::remove(absl::StrCat(folder, "/emoji-", size, ".txt"),
@@ -316,9 +320,7 @@ absl::Status RenderEmojiTo(const std::string& folder, const EmojiSpec& spec) {
   GOSSAMER_RETURN_IF_ERROR(data.status());
   GOSSAMER_RETURN_IF_ERROR(WriteCifar10(folder, *data));
   // The stamp is written last: a folder with a stamp is whole.
-  if (!(std::ofstream(stamp_path) << stamp).flush()) {
-    return absl::InternalError(absl::StrCat("cannot write ", stamp_path));
-  }
+  GOSSAMER_RETURN_IF_ERROR(WriteTextFile(stamp_path, stamp));
   std::cout << folder << ": " << data->train.size() << " images to train, "
             << data->test.size() << " held out, " << data->class_names.size()
             << " classes\n";

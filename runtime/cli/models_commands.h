@@ -34,7 +34,6 @@ struct SampleSpec {
   // number; empty: some of each.
   std::string of_class;
   uint64_t seed = 1;
-  int threads = 1;
 };
 absl::Status Sample(const SampleSpec& spec);
 
@@ -55,7 +54,6 @@ struct EvaluateSpec {
   int inception_size = 299;
   uint64_t seed = 1;
   uint64_t round = 0;  // of the checkpoints, to be printed; 0: unknown
-  int threads = 1;
   bool json = false;
 };
 absl::Status Evaluate(const EvaluateSpec& spec);

@@ -117,7 +117,6 @@ void AddSample(Command& program, Flags& f) {
               "classes; none: some of each",
               {.value_name = "NAME|N"});
   c.AddOption("--seed", &f.sample.seed, "of the latent vectors", Shown());
-  c.AddOption("--threads", &f.sample.threads, "of libtorch", Shown());
 }
 
 void AddExport(Command& program, Flags& f) {
@@ -147,7 +146,6 @@ void AddEvaluate(Command& program, Flags& f) {
   c.AddOption("--seed", &f.evaluate.seed, "of the latent vectors", Shown());
   c.AddOption("--round", &f.evaluate.round,
               "of the checkpoint, to be printed with its scores");
-  c.AddOption("--threads", &f.evaluate.threads, "of libtorch", Shown());
   c.AddOption("--json", &f.evaluate.json, "machine-readable output");
 }
 

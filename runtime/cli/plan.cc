@@ -109,10 +109,6 @@ struct Plan {
   PlanResult result;
 };
 
-absl::Status Invalid(const absl::Status& status) {
-  return absl::InvalidArgumentError(status.message());
-}
-
 uint64_t RoundsFor(const StepTimes& steps) {
   absl::Duration sum;
   for (const absl::Duration step : steps.by_rank[0]) sum += step;
@@ -128,11 +124,11 @@ absl::StatusOr<RunConfig> LoadChanged(const Options& options,
                                       const std::vector<std::string>& changes) {
   std::vector<std::string> set = options.set;
   set.insert(set.end(), changes.begin(), changes.end());
-  absl::StatusOr<RunConfig> config = LoadRunConfig(options.config, set);
-  if (!config.ok()) return Invalid(config.status());
+  GOSSAMER_ASSIGN_OR_RETURN(RunConfig config,
+                            LoadRunConfig(options.config, set));
   // A rehearsal is a short run whose score is asked for once.
-  config->mutable_step()->set_decay_from_round(0);
-  config->mutable_evaluation()->set_every(0);
+  config.mutable_step()->set_decay_from_round(0);
+  config.mutable_evaluation()->set_every(0);
   return config;
 }
 
@@ -210,9 +206,8 @@ absl::StatusOr<Plan> MakePlan(const Options& options) {
         absl::StrCat(peers, " peers: plans are made of at most ", kMaxLabHosts,
                      "; gossamer lab --rehearse takes more"));
   }
-  absl::StatusOr<Scenario> scenario = LoadScenario(options.scenario, peers);
-  if (!scenario.ok()) return Invalid(scenario.status());
-  plan.scenario = *std::move(scenario);
+  GOSSAMER_ASSIGN_OR_RETURN(plan.scenario,
+                            LoadScenario(options.scenario, peers));
   std::string sites = base.mixing().sites();
   if (sites.empty()) {
     sites = SitesOfRegions(plan.scenario, static_cast<int>(base.peers()));
@@ -266,11 +261,10 @@ double WaitingShare(const std::vector<std::vector<RoundMetrics>>& by_rank) {
 }
 
 absl::StatusOr<PlanFigures> Figures(const Plan& plan, const RunConfig& config,
-                                    absl::FunctionRef<bool(uint64_t)> go_on,
-                                    double memory_rate) {
+                                    absl::FunctionRef<bool(uint64_t)> go_on) {
   GOSSAMER_ASSIGN_OR_RETURN(
       const RehearsedRounds rehearsed,
-      RehearseRounds(config, plan.scenario, plan.steps, memory_rate, go_on));
+      RehearseRounds(config, plan.scenario, plan.steps, go_on));
   const RunSummary summary = Summarize(rehearsed.by_rank);
   double sent = 0, far = 0;
   const size_t peers = rehearsed.bytes.size();
@@ -354,7 +348,7 @@ class Progress {
 };
 
 // Fills in the figures of all candidates.  kAborted after a signal.
-absl::Status RehearseAll(Plan& plan, size_t jobs, double memory_rate) {
+absl::Status RehearseAll(Plan& plan, size_t jobs) {
   SignalWaiter signals;  // before the threads
   Progress progress(plan.candidates.size(), plan.result.rounds);
   std::atomic<size_t> next = 0, ended = 0;
@@ -371,7 +365,7 @@ absl::Status RehearseAll(Plan& plan, size_t jobs, double memory_rate) {
       Rehearsed& own = plan.candidates[i];
       // A candidate that fails is left out of the table with its reason; it
       // does not end the others.
-      own.figures = Figures(plan, own.config, go_on, memory_rate);
+      own.figures = Figures(plan, own.config, go_on);
       progress.AddCandidate();
     }
     ++ended;
@@ -383,8 +377,7 @@ absl::Status RehearseAll(Plan& plan, size_t jobs, double memory_rate) {
   jobs = std::min(jobs, plan.candidates.size());
   for (size_t i = 0; i < jobs; ++i) threads.emplace_back(work);
   while (ended < jobs) {
-    const std::optional<int> signal = signals.Wait(kPollInterval);
-    if (signal && *signal != SIGCHLD) stopped = true;
+    if (signals.Wait(kPollInterval)) stopped = true;
     progress.Show();
   }
   // The threads end before their results are read.
@@ -432,8 +425,7 @@ int RunPlan(const Options& options) {
   }
   const size_t jobs =
       options.jobs ? static_cast<size_t>(*options.jobs) : JobsFor(*plan);
-  const absl::Status status =
-      RehearseAll(*plan, jobs, options.rehearsal.memory_rate);
+  const absl::Status status = RehearseAll(*plan, jobs);
   if (!status.ok()) return PrintError("plan", status);
   FillResult(*plan);
   const PlanResult& result = plan->result;
@@ -471,18 +463,7 @@ void AddPlan(Command& program) {
                     "of each rehearsal; unless given, six seconds of steps, "
                     "but 100 to 1000 rounds",
                     {.range = std::pair(4.0, 1e6)});
-  command.AddOption("--step-time", &options->rehearsal.step_time,
-                    "of one gradient, instead of the configuration's",
-                    {.value_name = "TIME"});
-  command.AddOption("--steps-of", &options->rehearsal.steps_of,
-                    "steps as long as they were in this run",
-                    {.value_name = "RUN"});
-  command.AddOption("--parameters", &options->rehearsal.parameters,
-                    "of the networks, if no run says it", {.positive = true});
-  command.AddOption("--memory-rate", &options->rehearsal.memory_rate,
-                    "GB/s of memory that optimizer and codecs read and write; "
-                    "not used with --steps-of",
-                    {.show_default = true, .range = std::pair(0.01, 1e5)});
+  AddStepOptions(command, "", options->rehearsal);
   command.AddOption("--jobs", &options->jobs,
                     "rehearsals at once; unless given, as many as processors "
                     "and memory allow",

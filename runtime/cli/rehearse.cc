@@ -14,7 +14,6 @@
 #include "runtime/base/plain_file.h"
 #include "runtime/base/steady_time.h"
 #include "runtime/checkpoint/checkpoint.h"
-#include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/cli/conditions.h"
 #include "runtime/config/run_config.h"
 #include "runtime/sim/rehearsal.h"
@@ -53,8 +52,7 @@ absl::StatusOr<uint64_t> ParametersOf(const RunFolder& run) {
   }
   // All peers have the same layout, so the first one's newest checkpoint says
   // the size.
-  const auto newest =
-      CheckpointStore(run.PeerPath(1) + "/checkpoints", 1).LoadNewest();
+  const auto newest = run.Checkpoints(1).LoadNewest();
   if (!newest.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--steps-of ", run.path(),
@@ -111,8 +109,7 @@ bool Loses(const Scenario& scenario) {
 
 // Returns a rehearsal's spec but for its sinks.  `steps` and `key` outlive it.
 RehearsalSpec SpecOf(const RunConfig& config, const Scenario& scenario,
-                     const StepTimes& steps, double memory_rate,
-                     const RngKey& key) {
+                     const StepTimes& steps, const RngKey& key) {
   return {.config = config,
           .scenario = scenario,
           .step_time =
@@ -129,7 +126,7 @@ RehearsalSpec SpecOf(const RunConfig& config, const Scenario& scenario,
                                   // Measured steps have the optimizer's and
                                   // codecs' bytes in them.
                                   ? std::numeric_limits<double>::infinity()
-                                  : 1e9 * memory_rate,
+                                  : kRehearsedMemoryRate,
           .sink = nullptr};
 }
 
@@ -290,9 +287,7 @@ class Record {
  private:
   absl::Status OpenNextLog() {
     const std::string path = folder_.PeerPath(sinks_.size() + 1);
-    std::error_code error;
-    std::filesystem::create_directories(path, error);
-    if (error) return absl::ErrnoToStatus(error.value(), path);
+    GOSSAMER_RETURN_IF_ERROR(MakeFolder(path));
     GOSSAMER_ASSIGN_OR_RETURN(
         auto sink, JsonlSink::Open(path, [this](const absl::Status& status) {
           display_.Print(std::string(status.message()));
@@ -388,12 +383,25 @@ std::vector<std::string> LeftOutOfRehearsals(const Scenario& scenario) {
   return lines;
 }
 
+void AddStepOptions(Command& command, const std::string& when,
+                    RehearseOptions& options) {
+  command.AddOption("--step-time", &options.step_time,
+                    when + "of one gradient, instead of the configuration's",
+                    {.value_name = "TIME"});
+  command.AddOption("--steps-of", &options.steps_of,
+                    when + "steps as long as they were in this run",
+                    {.value_name = "RUN"});
+  command.AddOption("--parameters", &options.parameters,
+                    when + "of the networks, if no run says it",
+                    {.positive = true});
+}
+
 absl::StatusOr<RehearsedRounds> RehearseRounds(
     const RunConfig& config, const Scenario& scenario, const StepTimes& steps,
-    double memory_rate, absl::FunctionRef<bool(uint64_t round)> go_on) {
+    absl::FunctionRef<bool(uint64_t round)> go_on) {
   const RngKey key = StepTimesKey(config);
   std::vector<RoundsSink> sinks(config.peers());
-  RehearsalSpec spec = SpecOf(config, scenario, steps, memory_rate, key);
+  RehearsalSpec spec = SpecOf(config, scenario, steps, key);
   spec.sink = [&sinks](int rank) { return &sinks[static_cast<size_t>(rank)]; };
   GOSSAMER_ASSIGN_OR_RETURN(const auto rehearsal,
                             Rehearsal::Create(std::move(spec)));
@@ -440,14 +448,12 @@ absl::Status Rehearse(const RunConfig& config, const Scenario& scenario,
   Record record(config, folder);
   GOSSAMER_RETURN_IF_ERROR(
       record.Open(config.peers() + Joiners(events),
-                  RehearsalConditions(scenario, steps.source,
-                                      options.memory_rate, options.at)));
+                  RehearsalConditions(scenario, steps.source, options.at)));
   for (const std::string& line : LeftOutOfRehearsals(scenario)) {
     record.Print("warning: " + line);
   }
   const RngKey key = StepTimesKey(config);
-  RehearsalSpec spec =
-      SpecOf(config, scenario, steps, options.memory_rate, key);
+  RehearsalSpec spec = SpecOf(config, scenario, steps, key);
   spec.sink = [&record](int rank) { return record.sink(rank); };
   spec.events = events;
   spec.on_settled = [&record](const FleetSettled& settled) {
@@ -482,8 +488,7 @@ absl::Status Rehearse(const RunConfig& config, const Scenario& scenario,
     // A display of ten thousand peers takes as long as many rounds of one.
     next_show = SteadyNow() +
                 std::max(kShowInterval, kShowShare * (SteadyNow() - shown));
-    const std::optional<int> signal = signals.Wait(absl::ZeroDuration());
-    if (!signal || *signal == SIGCHLD) continue;
+    if (!signals.Wait(absl::ZeroDuration())) continue;
     if (std::exchange(stopping, true)) {
       return absl::AbortedError("stopped at once by a second signal");
     }

@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/run.pb.h"
+#include "runtime/base/command_line.h"
 #include "runtime/cli/fleet_process.h"
 #include "runtime/cli/run_folder.h"
 #include "runtime/lab/scenario.h"
@@ -29,9 +30,17 @@ struct RehearseOptions {
   std::string step_time;  // empty: the configuration's
   std::string steps_of;   // a run's folder; empty: none
   std::optional<uint64_t> parameters;
-  double memory_rate = 15;      // GB/s
   std::vector<std::string> at;  // of ParseFleetEvent
 };
+
+// Adds the options that say how long steps take; `when` goes before their
+// help.
+void AddStepOptions(Command& command, const std::string& when,
+                    RehearseOptions& options);
+
+// The bytes a second that optimizer and codecs read and write, unless measured
+// steps have them.
+inline constexpr double kRehearsedMemoryRate = 15e9;
 
 // The times that gradients take.
 struct StepTimes {
@@ -72,7 +81,7 @@ struct RehearsedRounds {
 // of the first peer, with its number; kAborted if it says no.
 absl::StatusOr<RehearsedRounds> RehearseRounds(
     const RunConfig& config, const Scenario& scenario, const StepTimes& steps,
-    double memory_rate, absl::FunctionRef<bool(uint64_t round)> go_on);
+    absl::FunctionRef<bool(uint64_t round)> go_on);
 
 // Writes the files of a run in gossamer lab, but for checkpoints and samples,
 // and events.json if the fleet has events.  Shows progress on stderr. kAborted

@@ -17,7 +17,6 @@
 #include "nlohmann/json.hpp"
 #include "runtime/base/peer_folder.h"
 #include "runtime/base/plain_file.h"
-#include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/config/run_config.h"
 #include "runtime/telemetry/metrics_log.h"
 
@@ -47,11 +46,6 @@ std::vector<uint64_t> Numbered(const std::string& folder,
   return numbers;
 }
 
-CheckpointStore StoreOf(const RunFolder& run, uint64_t id) {
-  // The number of checkpoints to keep matters to saves alone.
-  return CheckpointStore(run.PeerPath(id) + "/checkpoints", 1);
-}
-
 std::string StateOf(const RunFolder& run, uint64_t id, uint64_t round) {
   return absl::StrCat(run.PeerPath(id), "/checkpoints/round-", round,
                       "/state.safetensors");
@@ -75,11 +69,7 @@ bool RunFolder::Exists() const {
 
 absl::Status RunFolder::Create(const RunConfig& config,
                                const std::string& conditions) const {
-  std::error_code error;
-  fs::create_directories(path_ + "/logs", error);
-  if (error) {
-    return absl::ErrnoToStatus(error.value(), absl::StrCat(path_, "/logs"));
-  }
+  GOSSAMER_RETURN_IF_ERROR(MakeFolder(path_ + "/logs"));
   // The configuration, which makes it a run's folder, comes last.
   GOSSAMER_RETURN_IF_ERROR(WriteTextFile(ConditionsPath(), conditions));
   return WriteTextFile(ConfigPath(), ToTextProto(config));
@@ -95,9 +85,6 @@ absl::StatusOr<RunConfig> RunFolder::LoadConfig() const {
     return absl::NotFoundError(absl::StrCat(
         path_, ": not a run's folder (it has no config.textproto)"));
   }
-  // A folder of an older program counts peers from 0: reading it would mix
-  // peers up.
-  GOSSAMER_RETURN_IF_ERROR(CheckPeerFolders(path_));
   return LoadRunConfig(ConfigPath());
 }
 
@@ -107,6 +94,11 @@ std::vector<uint64_t> RunFolder::PeerIds() const {
 
 std::string RunFolder::PeerPath(uint64_t id) const {
   return PeerFolder(path_, PeerId{id});
+}
+
+CheckpointStore RunFolder::Checkpoints(uint64_t id) const {
+  // The number of checkpoints to keep matters to saves alone.
+  return CheckpointStore(PeerPath(id) + "/checkpoints", 1);
 }
 
 absl::StatusOr<std::vector<PeerLog>> RunFolder::ReadLogs() const {
@@ -186,15 +178,14 @@ std::string RunFolder::NewestSamples() const {
   return path;
 }
 
-absl::StatusOr<RunSummary> RunFolder::WriteResults(
-    const RunConfig& config) const {
+absl::StatusOr<RunSummary> RunFolder::Summarize(const RunConfig& config) const {
   GOSSAMER_ASSIGN_OR_RETURN(const std::vector<PeerLog> logs, ReadLogs());
   std::vector<std::vector<RoundMetrics>> rounds;
   // Everything comes from the files: the command that asks need not be the one
   // that trained.
   for (const PeerLog& log : logs) rounds.push_back(log.rounds);
   const std::vector<Consensus> consensus = ReadConsensus();
-  RunSummary summary = Summarize(rounds);
+  RunSummary summary = gossamer::Summarize(rounds);
   summary.run = config.name();
   summary.algorithm = config.algorithm();
   summary.peers = config.peers();
@@ -209,8 +200,15 @@ absl::StatusOr<RunSummary> RunFolder::WriteResults(
                                   consensus.back().distance};
   }
   GOSSAMER_ASSIGN_OR_RETURN(summary.events, ReadEvents());
+  return summary;
+}
+
+absl::StatusOr<RunSummary> RunFolder::WriteResults(
+    const RunConfig& config) const {
+  GOSSAMER_ASSIGN_OR_RETURN(const RunSummary summary, Summarize(config));
   GOSSAMER_RETURN_IF_ERROR(WriteTextFile(SummaryPath(), ToJson(summary)));
-  const std::vector<Panel> panels = RunPanels(logs, consensus);
+  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<PeerLog> logs, ReadLogs());
+  const std::vector<Panel> panels = RunPanels(logs, ReadConsensus());
   if (!panels.empty()) {
     GOSSAMER_RETURN_IF_ERROR(DrawCurves(
         panels,
@@ -228,7 +226,7 @@ absl::StatusOr<std::string> RunFolder::StateFile(uint64_t id) const {
                                             "; it has peers ",
                                             absl::StrJoin(PeerIds(), ", ")));
   }
-  const std::vector<uint64_t> rounds = StoreOf(*this, id).Rounds();
+  const std::vector<uint64_t> rounds = Checkpoints(id).Rounds();
   if (rounds.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat(PeerPath(id),
@@ -261,7 +259,7 @@ uint64_t RunFolder::NewestCommonRound(int peers) const {
   // Peers on other machines have their checkpoints there.
   if (static_cast<int>(ids.size()) < peers) return 0;
   for (const uint64_t id : ids) {
-    for (uint64_t round : StoreOf(*this, id).Rounds()) ++count[round];
+    for (uint64_t round : Checkpoints(id).Rounds()) ++count[round];
   }
   uint64_t newest = 0;
   for (const auto& [round, n] : count) {

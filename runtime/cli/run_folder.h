@@ -22,6 +22,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/run.pb.h"
+#include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/telemetry/run_panels.h"
 #include "runtime/telemetry/summary.h"
 #include "topology/fleet/consensus.h"
@@ -51,8 +52,7 @@ class RunFolder {
   // Makes the folders and writes the configuration and the run's conditions.
   absl::Status Create(const RunConfig& config,
                       const std::string& conditions) const;
-  // kFailedPrecondition: an older gossamer made the folder, see
-  // CheckPeerFolders().
+  // kNotFound: the folder is not a run's.
   absl::StatusOr<RunConfig> LoadConfig() const;
   // Returns "" if the run has no conditions.
   std::string ReadConditions() const;
@@ -60,6 +60,7 @@ class RunFolder {
   // Ids of the peers with a folder of their own, ascending.
   std::vector<uint64_t> PeerIds() const;
   std::string PeerPath(uint64_t id) const;
+  CheckpointStore Checkpoints(uint64_t id) const;
   // A rehearsal puts the folders of peers that have died there.
   std::string LostPath() const { return path_ + "/lost"; }
 
@@ -71,6 +72,8 @@ class RunFolder {
   // The newest sample grid; "" if there is none.
   std::string NewestSamples() const;
 
+  // Returns the outcome so far, by the logs.
+  absl::StatusOr<RunSummary> Summarize(const RunConfig& config) const;
   // Writes summary.json and curves.png from the logs.
   absl::StatusOr<RunSummary> WriteResults(const RunConfig& config) const;
 

@@ -89,13 +89,10 @@ absl::Status PrepareFolder(const RunFolder& folder, const RunConfig& config,
 }  // namespace
 
 absl::StatusOr<FleetSpec> PrepareTraining(const TrainOptions& options) {
-  absl::StatusOr<RunConfig> loaded = LoadRunConfig(options.config, options.set);
-  if (!loaded.ok()) {
-    return absl::InvalidArgumentError(loaded.status().message());
-  }
-  GOSSAMER_RETURN_IF_ERROR(CheckGameIsHere(*loaded));
   FleetSpec spec;
-  spec.config = *std::move(loaded);
+  GOSSAMER_ASSIGN_OR_RETURN(spec.config,
+                            LoadRunConfig(options.config, options.set));
+  GOSSAMER_RETURN_IF_ERROR(CheckGameIsHere(spec.config));
   if (!options.name.empty()) {
     spec.config.set_name(options.name);
     // A name has rules of its own, as a folder and in certificates.
@@ -165,7 +162,10 @@ void PrintResults(const RunFolder& folder, const RunConfig& config,
   absl::PrintF("folder   %s\n", folder.path());
   const std::string samples = folder.NewestSamples();
   if (!samples.empty()) absl::PrintF("samples  %s\n", samples);
-  absl::PrintF("curves   %s\n", folder.CurvesPath());
+  // A run without rounds has none.
+  if (std::filesystem::exists(folder.CurvesPath())) {
+    absl::PrintF("curves   %s\n", folder.CurvesPath());
+  }
   // The hint is a command that works as it stands: the folder's own
   // configuration has the name and every change of --set.
   if (!s.finished) {

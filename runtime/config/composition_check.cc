@@ -47,14 +47,16 @@ double ContractionOf(const std::string& codec) {
 
 class Composition {
  public:
-  Composition(const RunConfig& config, const MixingSchedule& schedule)
+  Composition(const RunConfig& config, const MixingSchedule& schedule,
+              const Codec& codec)
       : config_(config),
         mixing_(config.mixing()),
         schedule_(schedule),
+        codec_(codec),
         method_(*MethodOf(config)),
         name_(method_.name) {}
 
-  std::vector<Problem> Find() {
+  Problems Find() {
     CheckCaller();
     if (method_.is_its_optimizer) CheckOptimizer();
     CheckSchedule();
@@ -63,7 +65,7 @@ class Composition {
     if (mixing_.clip_radius() > 0) CheckClipping();
     if (method_.check != nullptr) AskMethod();
     CheckDevice();
-    return problems_.Take();
+    return std::move(problems_);
   }
 
  private:
@@ -76,9 +78,7 @@ class Composition {
   }
   // A codec that sends all values in every exchange, each as a float.
   bool dense_and_whole() const {
-    const auto codec = Codec::Create(mixing_.codec(), {});
-    return codec.ok() && (*codec)->parts() == 1 &&
-           (*codec)->format() <= WireFormat::kDenseBf16;
+    return codec_.parts() == 1 && codec_.format() <= WireFormat::kDenseBf16;
   }
 
   void CheckCaller() {
@@ -111,7 +111,6 @@ class Composition {
 
   // Settings that the method itself refuses.
   void AskMethod() {
-    const auto codec = Codec::Create(mixing_.codec(), {});
     const StepConfig& step = config_.step();
     const MethodSettings settings = {
         .peers = static_cast<int>(config_.peers()),
@@ -125,9 +124,9 @@ class Composition {
         .replica_memory_mb = mixing_.replica_memory_mb(),
         .clip_radius = mixing_.clip_radius(),
         .codec = mixing_.codec(),
-        .codec_parts = codec.ok() ? (*codec)->parts() : 1,
+        .codec_parts = codec_.parts(),
         .codec_of_players = NamesPlayers(mixing_.codec()),
-        .codec_has_replica = codec.ok() && (*codec)->needs_replica(),
+        .codec_has_replica = codec_.needs_replica(),
         .codec_contraction = ContractionOf(mixing_.codec()),
         .gamma = mixing_.gamma(),
         .stable_gamma = [this] { return StableStepSize(schedule_, /*age=*/0); },
@@ -147,7 +146,30 @@ class Composition {
              "is true, which needs the same graph every round, a dense codec "
              "without fragments and no deadline: it amplifies what a codec "
              "rounds away, what it leaves out, and what comes late");
+    } else if (mixing_.chebyshev()) {
+      CheckChebyshev();
     }
+  }
+
+  // An edge takes no coefficient above 1.  Metropolis weights stay far below;
+  // those of an edge list need not.
+  void CheckChebyshev() {
+    double largest = 0;
+    for (int rank = 0; rank < schedule_.size(); ++rank) {
+      for (const Neighbor& n : schedule_.Row(rank, /*round=*/1).neighbors) {
+        largest = std::max(largest, n.weight);
+      }
+    }
+    const double gamma = mixing_.gamma() > 0 ? mixing_.gamma() : codec_.gamma();
+    const std::vector<double> omega =
+        ChebyshevWeights(ContractionOfNorm(schedule_, gamma),
+                         static_cast<int>(mixing_.mixing_rounds()));
+    largest *= gamma * *std::ranges::max_element(omega);
+    if (largest <= 1) return;
+    Refuse("mixing.chebyshev", "is true, and weighs an edge of this graph by ",
+           largest,
+           ", where 1 is the most: lower the largest weight of "
+           "mixing.edges, or leave it out");
   }
 
   void CheckCentralized() {
@@ -216,21 +238,17 @@ class Composition {
              " on this schedule: stay below ", StableStepSize(schedule_, age),
              ", or leave it out to get two thirds of that");
     }
-    const auto codec = Codec::Create(mixing_.codec(), {});
-    if (!codec.ok()) return;  // the check of names reports it
-    const double largest = (*codec)->largest_gamma();
+    const double largest = codec_.largest_gamma();
     // A bound copied from the message has six digits.
     if (gamma <= 1.00001 * largest) return;
     Refuse("mixing.gamma", "is ", gamma, ", but codec \"", mixing_.codec(),
            "\" is stable up to ", largest,
            ", above which peers drift apart: leave it out to get ",
-           (*codec)->gamma());
+           codec_.gamma());
   }
 
   void CheckCodec() {
-    const auto codec = Codec::Create(mixing_.codec(), {});
-    const bool shared = codec.ok() && (*codec)->memory() == EdgeMemory::kShared;
-    if (shared &&
+    if (codec_.memory() == EdgeMemory::kShared &&
         (mixing_.overlap_steps() < 0 || mixing_.overlap_steps() > 1)) {
       Refuse("mixing.overlap_steps", "is not 0 or 1, but each exchange of ",
              mixing_.codec(),
@@ -242,8 +260,8 @@ class Composition {
              "mixing.codec is \"",
              mixing_.codec(), "\": leave it out");
     }
-    if (NamesPlayers(mixing_.codec()) && codec.ok() &&
-        (*codec)->needs_replica() && !HasPersistentEdges(schedule_)) {
+    if (NamesPlayers(mixing_.codec()) && codec_.needs_replica() &&
+        !HasPersistentEdges(schedule_)) {
       Refuse("mixing.codec", "is \"", mixing_.codec(), "\", but edges of ",
              config_.peers(), " peers of graph ", mixing_.graph(),
              " last for some rounds and keep no replicas: take one codec for "
@@ -330,6 +348,7 @@ class Composition {
   const RunConfig& config_;
   const MixingConfig& mixing_;
   const MixingSchedule& schedule_;
+  const Codec& codec_;
   const Method& method_;
   const std::string name_;  // of it
   Problems problems_;
@@ -337,27 +356,23 @@ class Composition {
 
 }  // namespace
 
-std::vector<Problem> FindConflicts(const RunConfig& config) {
+Problems FindConflicts(const RunConfig& config) {
   const auto schedule =
       MakeSchedule(ScheduleSpecOf(config.mixing()),
                    static_cast<int>(config.peers()), config.seed());
-  // ProblemsOf(ScheduleSpec) has refused an impossible one.
-  if (!schedule.ok()) return {};
-  return Composition(config, **schedule).Find();
+  const auto codec = Codec::Create(config.mixing().codec(), {});
+  // Impossible ones have been refused.
+  if (!schedule.ok() || !codec.ok()) return {};
+  return Composition(config, **schedule, **codec).Find();
 }
 
 std::string WhyOnHost(const RunConfig& config) {
   const GameConfig& game = config.game();
-  if (!game.has_gan() && !game.has_caller()) {
-    const auto* const field = game.GetDescriptor()->FindFieldByNumber(
-        static_cast<int>(game.game_case()));
-    return absl::StrCat("game ", field == nullptr ? "" : field->name(),
-                        " is computed on the CPU alone: take game gan");
-  }
-  // A centralized method has no codec of edges, and compresses gradients on the
-  // host.
-  if (IsCentralized(config)) return "";
-  return std::string(CheckOnDevice(config.mixing().codec()).message());
+  if (game.has_gan() || game.has_caller()) return "";
+  const auto* const field = game.GetDescriptor()->FindFieldByNumber(
+      static_cast<int>(game.game_case()));
+  return absl::StrCat("game ", field == nullptr ? "" : field->name(),
+                      " is computed on the CPU alone: take game gan");
 }
 
 std::vector<std::string> FindUnused(const RunConfig& config) {

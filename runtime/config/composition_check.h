@@ -20,7 +20,7 @@ namespace gossamer {
 constexpr int kMinClippedDegree = 4;
 
 // Of a resolved configuration whose parts have no problems of their own.
-std::vector<Problem> FindConflicts(const RunConfig& config);
+Problems FindConflicts(const RunConfig& config);
 
 // Why peers of a resolved configuration compute on the CPU whatever their
 // machines have, and what to take instead; empty: they may be on GPUs.

@@ -211,7 +211,7 @@ absl::StatusOr<std::string> ReadConfigText(const std::string& path,
                                            const std::string& advice) {
   std::ifstream file(path, std::ios::binary);
   if (!file) {
-    return absl::NotFoundError(
+    return absl::InvalidArgumentError(
         absl::StrCat(path, ": cannot be read; ", advice));
   }
   // One byte more than the limit is read, to notice a file that is longer.
@@ -301,6 +301,27 @@ absl::Status SetField(std::string_view assignment, Message& message,
   }
   origins[path] = origin;
   return absl::OkStatus();
+}
+
+absl::Status AtOrigins(Problems problems, const FieldOrigins& origins,
+                       std::string_view elsewhere) {
+  Problems placed;
+  for (Problem& problem : problems.Take()) {
+    std::string around = problem.key;
+    auto origin = origins.find(around);
+    for (size_t dot = around.rfind('.');
+         origin == origins.end() && dot != std::string::npos;
+         dot = around.rfind('.')) {
+      around.resize(dot);
+      origin = origins.find(around);
+    }
+    const std::string place =
+        origin == origins.end() ? std::string(elsewhere) : origin->second;
+    placed.Refuse(
+        place.empty() ? problem.key : absl::StrCat(place, ": ", problem.key),
+        problem.what);
+  }
+  return placed.ToStatus();
 }
 
 void FillDefaults(Message& message) {

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "algorithms/base/problems.h"
 #include "google/protobuf/message.h"
 
 namespace gossamer {
@@ -21,9 +22,8 @@ namespace gossamer {
 // mixing.codec=...". Keys are dotted paths: "mixing.codec", "link[2].rtt".
 using FieldOrigins = std::map<std::string, std::string>;
 
-// Returns the text of a file.  kNotFound, with `advice` for who has no such
-// file; kInvalidArgument, saying that it is not `kind`, if it has over 1 MiB or
-// cannot be read.
+// Returns the text of a file.  kInvalidArgument without the file, with
+// `advice`, and for one of over 1 MiB, which is not `kind`.
 absl::StatusOr<std::string> ReadConfigText(const std::string& path,
                                            const std::string& kind,
                                            const std::string& advice);
@@ -48,6 +48,12 @@ absl::Status SetField(std::string_view assignment,
 std::string WrittenValue(const google::protobuf::EnumValueDescriptor& value);
 // All of an enumeration: "auto, 0, 1".
 std::string WrittenValues(const google::protobuf::EnumDescriptor& type);
+
+// Returns kInvalidArgument with a line for each problem, or OK.  A line begins
+// with the place where its key, or else the message around it, was set, and
+// with `elsewhere` where neither was.
+absl::Status AtOrigins(Problems problems, const FieldOrigins& origins,
+                       std::string_view elsewhere = "");
 
 // Writes every field's default into it where nothing is set, in all messages
 // but those of oneofs that are not chosen.  Clears texts set to "" that have

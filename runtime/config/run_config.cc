@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "algorithms/base/rng.h"
 #include "algorithms/base/status_macros.h"
 #include "algorithms/compress/gradient_compressor.h"
@@ -72,17 +71,21 @@ void AppendLines(const google::protobuf::Message& message,
   }
 }
 
-absl::Status Join(const std::vector<Problem>& problems,
-                  const FieldOrigins& origins) {
-  if (problems.empty()) return absl::OkStatus();
-  std::vector<std::string> lines;
-  for (const Problem& p : problems) {
-    const auto origin = origins.find(p.key);
-    lines.push_back(absl::StrCat(
-        origin == origins.end() ? "" : absl::StrCat(origin->second, ": "),
-        p.key, " ", p.what));
+absl::StatusOr<std::string> ReadText(const std::string& path) {
+  return ReadConfigText(path, "a configuration",
+                        "deploy/configs/ has examples to start from");
+}
+
+absl::StatusOr<RunConfig> ParseGiven(std::string_view text,
+                                     std::string_view file,
+                                     std::span<const std::string> overrides,
+                                     FieldOrigins& origins) {
+  RunConfig config;
+  GOSSAMER_RETURN_IF_ERROR(ParseTextProto(text, file, config, origins));
+  for (const std::string& assignment : overrides) {
+    GOSSAMER_RETURN_IF_ERROR(SetField(assignment, config, origins));
   }
-  return absl::InvalidArgumentError(absl::StrJoin(lines, "\n"));
+  return config;
 }
 
 }  // namespace
@@ -123,11 +126,6 @@ ScheduleSpec ScheduleSpecOf(const MixingConfig& mixing) {
           .edges = mixing.edges(),
           .sites = mixing.sites(),
           .variance_budget = mixing.variance_budget()};
-}
-
-absl::Status ApplyOverride(std::string_view assignment, RunConfig& config) {
-  FieldOrigins origins;
-  return SetField(assignment, config, origins);
 }
 
 void ResolveRunConfig(RunConfig& config) {
@@ -180,30 +178,31 @@ void ResolveRunConfig(RunConfig& config) {
 }
 
 absl::Status ValidateRunConfig(const RunConfig& config) {
-  return Join(FindProblems(config), {});
+  return FindProblems(config).ToStatus();
 }
 
 absl::StatusOr<RunConfig> ParseRunConfig(
     std::string_view text, std::string_view file,
     std::span<const std::string> overrides) {
-  RunConfig config;
   FieldOrigins origins;
-  GOSSAMER_RETURN_IF_ERROR(ParseTextProto(text, file, config, origins));
-  for (const std::string& assignment : overrides) {
-    GOSSAMER_RETURN_IF_ERROR(SetField(assignment, config, origins));
-  }
+  GOSSAMER_ASSIGN_OR_RETURN(RunConfig config,
+                            ParseGiven(text, file, overrides, origins));
   ResolveRunConfig(config);
-  GOSSAMER_RETURN_IF_ERROR(Join(FindProblems(config), origins));
+  GOSSAMER_RETURN_IF_ERROR(AtOrigins(FindProblems(config), origins));
   return config;
 }
 
 absl::StatusOr<RunConfig> LoadRunConfig(
     const std::string& path, std::span<const std::string> overrides) {
-  GOSSAMER_ASSIGN_OR_RETURN(
-      const std::string text,
-      ReadConfigText(path, "a configuration",
-                     "deploy/configs/ has examples to start from"));
+  GOSSAMER_ASSIGN_OR_RETURN(const std::string text, ReadText(path));
   return ParseRunConfig(text, path, overrides);
+}
+
+absl::StatusOr<RunConfig> LoadGiven(const std::string& path,
+                                    std::span<const std::string> overrides) {
+  GOSSAMER_ASSIGN_OR_RETURN(const std::string text, ReadText(path));
+  FieldOrigins origins;
+  return ParseGiven(text, path, overrides, origins);
 }
 
 uint64_t ConfigurationHash(const RunConfig& config) {

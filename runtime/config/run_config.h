@@ -22,8 +22,8 @@
 namespace gossamer {
 
 // Reads `path`, applies `overrides` ("mixing.codec=innov-int8") in order,
-// resolves and validates.  kNotFound: no such file.  kInvalidArgument: one
-// line per problem with file:line:column (or the override) and what to do.
+// resolves and validates.  kInvalidArgument: no such file, or one line per
+// problem with file:line:column (or the override) and what to do.
 absl::StatusOr<RunConfig> LoadRunConfig(
     const std::string& path, std::span<const std::string> overrides = {});
 
@@ -32,8 +32,9 @@ absl::StatusOr<RunConfig> ParseRunConfig(
     std::string_view text, std::string_view file,
     std::span<const std::string> overrides = {});
 
-// Sets one field: "mixing.codec=innov-int8".  Does not resolve or validate.
-absl::Status ApplyOverride(std::string_view assignment, RunConfig& config);
+// The settings of the file and the overrides, without what they imply.
+absl::StatusOr<RunConfig> LoadGiven(const std::string& path,
+                                    std::span<const std::string> overrides);
 
 // Fills in what is not set: the defaults of the algorithm (Method::defaults; of
 // votes, ResolveVotes), then those of run.proto.  A gradient_codec whose

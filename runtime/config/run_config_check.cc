@@ -14,6 +14,7 @@
 #include "algorithms/method/registry.h"
 #include "algorithms/optim/local_step.h"
 #include "gan_models/gan_spec.h"
+#include "runtime/base/run_name.h"
 #include "runtime/config/compose.h"
 #include "runtime/config/composition_check.h"
 #include "runtime/config/datalens_config.h"
@@ -25,7 +26,7 @@
 namespace gossamer {
 namespace {
 
-// A folder name, a part of identities and of file names.
+// Of a fabric's name and the kernel's.
 constexpr std::string_view kNameLetters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 
@@ -60,10 +61,8 @@ void CheckRun(const RunConfig& config, Problems& problems) {
                            uint64_t{1} << 32);
   problems.Range<uint64_t>("checkpoint.keep", config.checkpoint().keep(), 1,
                            1 << 20);
-  const std::string& name = config.name();
-  if (name.empty() || name.size() > 100 || name[0] == '.' || name[0] == '-' ||
-      name.find_first_not_of(kNameLetters) != std::string::npos) {
-    problems.Refuse("name", "is \"", name,
+  if (!IsRunName(config.name())) {
+    problems.Refuse("name", "is \"", config.name(),
                     "\"; a run's name is a folder's: 1 to 100 letters, digits "
                     "and ._-, not first . or -");
   }
@@ -180,7 +179,7 @@ void CheckPeer(const RunConfig& config, Problems& problems) {
 
 }  // namespace
 
-std::vector<Problem> FindProblems(const RunConfig& config) {
+Problems FindProblems(const RunConfig& config) {
   Problems problems;
   CheckRun(config, problems);
   for (Problem& p : ProblemsOf(ScheduleSpecOf(config.mixing()),
@@ -196,8 +195,7 @@ std::vector<Problem> FindProblems(const RunConfig& config) {
   problems.Add("step.", ProblemsOf(LocalStepSpecOf(config)));
   CheckGame(config, problems);
   problems.Add("", ProblemsOfVotes(config));
-  if (!problems.empty()) return problems.Take();
-  return FindConflicts(config);
+  return problems.empty() ? FindConflicts(config) : problems;
 }
 
 }  // namespace gossamer

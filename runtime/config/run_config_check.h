@@ -7,15 +7,13 @@
 #ifndef GOSSAMER_RUNTIME_CONFIG_RUN_CONFIG_CHECK_H_
 #define GOSSAMER_RUNTIME_CONFIG_RUN_CONFIG_CHECK_H_
 
-#include <vector>
-
 #include "algorithms/base/problems.h"
 #include "proto/run.pb.h"
 
 namespace gossamer {
 
 // Of a resolved configuration.
-std::vector<Problem> FindProblems(const RunConfig& config);
+Problems FindProblems(const RunConfig& config);
 
 }  // namespace gossamer
 

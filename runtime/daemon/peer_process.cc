@@ -328,7 +328,6 @@ Task<absl::Status> PeerProcess::Register() {
 
 // Makes the folder of this peer, and what is kept in it.
 absl::Status PeerProcess::OpenFolder(const std::string& folder) {
-  GOSSAMER_RETURN_IF_ERROR(CheckPeerFolders(options_.run_dir));
   GOSSAMER_RETURN_IF_ERROR(MakeFolder(folder));
   const auto limit = static_cast<LogLimit>(1e6 * options_.log_limit);
   const auto log = [this](const std::string& line) { reports_.Log(line); };

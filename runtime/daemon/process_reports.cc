@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "algorithms/base/plain_text.h"
 #include "algorithms/base/status_macros.h"
 
 namespace gossamer {
@@ -22,10 +23,30 @@ absl::Status ProcessReports::Open(const std::string& folder, LogLimit limit) {
                    Log(absl::StrCat("metrics: ", status.message()));
                  },
                  limit));
-  counting_ = std::make_unique<CountingSink>(file_.get(), &events_);
-  logging_ = std::make_unique<LoggingSink>(
-      counting_.get(), [this](const std::string& line) { Log(line); });
   return absl::OkStatus();
+}
+
+void ProcessReports::Sink::OnRound(const RoundMetrics& metrics) {
+  reports_->file_->OnRound(metrics);
+}
+
+void ProcessReports::Sink::OnEvent(const Event& event) {
+  reports_->Keep(event);
+  const EventInfo& info = event.kind.info();
+  if (info.action.empty()) return;
+  Throttle& throttle =
+      throttles_.try_emplace(info.name, absl::Minutes(1)).first->second;
+  if (throttle.Due(event.time) == 0) return;
+  // Another peer may have written a part of the detail.
+  constexpr size_t kMax = 1000;
+  reports_->Log(absl::StrCat(std::string(info.name), ": ",
+                             PlainText(event.detail, kMax), " (",
+                             std::string(info.action), ")"));
+}
+
+void ProcessReports::Keep(const Event& event) {
+  events_.Add(event.kind, event.times);
+  file_->OnEvent(event);
 }
 
 void ProcessReports::Flush() {
@@ -42,12 +63,12 @@ void ProcessReports::Log(const std::string& line) const {
 void ProcessReports::Report(EventKind kind, const std::string& detail,
                             uint64_t times) {
   if (!opened()) return;
-  // Not into logging_: the process writes its own lines for the log.
-  counting_->OnEvent({.time = loop_->Now(),
-                      .round = round_(),
-                      .kind = kind,
-                      .detail = detail,
-                      .times = times});
+  // Not into the sink: the process writes its own lines for the log.
+  Keep({.time = loop_->Now(),
+        .round = round_(),
+        .kind = kind,
+        .detail = detail,
+        .times = times});
 }
 
 void ProcessReports::ReportAndLog(EventKind kind, const std::string& detail) {

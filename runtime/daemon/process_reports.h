@@ -20,9 +20,7 @@
 #include "algorithms/base/throttle.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/neighborhood/connection_problems.h"
-#include "runtime/telemetry/counting_sink.h"
 #include "runtime/telemetry/jsonl_sink.h"
-#include "runtime/telemetry/logging_sink.h"
 #include "runtime/telemetry/metrics.h"
 #include "topology/fleet/event_kind.h"
 #include "topology/fleet/event_tally.h"
@@ -45,7 +43,7 @@ class ProcessReports {
   absl::Status Open(const std::string& folder, LogLimit limit);
   bool opened() const { return file_ != nullptr; }
   // The sink of the peer's metrics and events; null until Open.
-  MetricsSink* sink() const { return logging_.get(); }
+  MetricsSink* sink() { return file_ ? &sink_ : nullptr; }
   // The counts of the events that were kept.
   const EventTally* events() const { return &events_; }
   // Writes what has gathered.
@@ -66,14 +64,27 @@ class ProcessReports {
     uint64_t seen = 0;
     Throttle throttle;
   };
+  // The peer's rounds and events go into the files.  An event that asks for an
+  // action has a line in the log, too, each kind at most once a minute.
+  class Sink final : public MetricsSink {
+   public:
+    explicit Sink(ProcessReports* reports) : reports_(reports) {}
+    void OnRound(const RoundMetrics& metrics) override;
+    void OnEvent(const Event& event) override;
+
+   private:
+    ProcessReports* const reports_;
+    std::map<std::string_view, Throttle> throttles_;
+  };
+
+  void Keep(const Event& event);
 
   EventLoop* const loop_;
   PeerId self_;
   const std::function<uint64_t()> round_;
   EventTally events_;
   std::unique_ptr<JsonlSink> file_;
-  std::unique_ptr<CountingSink> counting_;  // into file_
-  std::unique_ptr<LoggingSink> logging_;    // into counting_
+  Sink sink_{this};
   // The map grows with the members, not with the ids that unauthenticated
   // others claim.
   std::map<std::pair<std::string_view, PeerId>, Refusals> refusals_;

@@ -69,10 +69,9 @@ class LinkModel {
   // left.
   Nanos Serialize(Nanos now, uint64_t bytes);
   bool DownAt(Nanos when) const;
-
-  const LinkSpec spec_;
   bool Loses(uint64_t index);
 
+  const LinkSpec spec_;
   const RngKey loss_key_;
   const RngKey jitter_key_;
   const RngKey reorder_key_;

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "runtime/base/file_descriptor.h"
 #include "runtime/lab/link_model.h"
-#include "runtime/lab/namespaces.h"
 #include "runtime/lab/packet.h"
 
 namespace gossamer {

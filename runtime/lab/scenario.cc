@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "algorithms/base/status_macros.h"
 #include "proto/lab.pb.h"
 #include "runtime/config/config_text.h"
@@ -21,31 +20,6 @@ namespace {
 
 constexpr uint32_t kDefaultHosts = 4;
 constexpr double kAnySeconds = 1e9;  // the ranges have been checked
-
-// Returns where `field` was set, or else where the message around it was.
-std::string OriginOf(std::string field, std::string_view file,
-                     const FieldOrigins& origins) {
-  // A field that is missing has no place of its own: the message around it is
-  // named.
-  for (;;) {
-    const auto origin = origins.find(field);
-    if (origin != origins.end()) return origin->second;
-    const size_t dot = field.rfind('.');
-    if (dot == std::string::npos) return std::string(file);
-    field.resize(dot);
-  }
-}
-
-absl::Status Join(const std::vector<ScenarioProblem>& problems,
-                  std::string_view file, const FieldOrigins& origins) {
-  if (problems.empty()) return absl::OkStatus();
-  std::vector<std::string> lines;
-  for (const ScenarioProblem& p : problems) {
-    lines.push_back(absl::StrCat(OriginOf(p.field, file, origins), ": ",
-                                 p.field, " ", p.what));
-  }
-  return absl::InvalidArgumentError(absl::StrJoin(lines, "\n"));
-}
 
 // The uplinks have not been checked yet: one that cannot be read is none, and
 // FindLinkProblems refuses it.
@@ -233,7 +207,7 @@ absl::StatusOr<Scenario> ParseScenario(std::string_view text,
   FieldOrigins origins;
   GOSSAMER_RETURN_IF_ERROR(ParseTextProto(text, file, config, origins));
   // Hosts are checked before any is made: their number is the file's claim.
-  GOSSAMER_RETURN_IF_ERROR(Join(FindHostProblems(config), file, origins));
+  GOSSAMER_RETURN_IF_ERROR(AtOrigins(FindHostProblems(config), origins, file));
   const uint32_t wanted = hosts.value_or(kDefaultHosts);
   if (wanted < 1 || wanted > kMaxPeers) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -242,7 +216,7 @@ absl::StatusOr<Scenario> ParseScenario(std::string_view text,
   Scenario scenario;
   scenario.hosts = HostsOf(config, wanted);
   GOSSAMER_RETURN_IF_ERROR(
-      Join(FindLinkProblems(config, scenario.hosts), file, origins));
+      AtOrigins(FindLinkProblems(config, scenario.hosts), origins, file));
   if (hosts && *hosts > scenario.hosts.size()) {
     return absl::InvalidArgumentError(absl::StrCat(
         std::string(file), ": has ", scenario.hosts.size(), " hosts, but ",

@@ -67,8 +67,8 @@ struct Scenario {
 // Reads a scenario for `hosts` hosts, at most kMaxPeers.  If the file leaves
 // their number open, it has that many (without a number: 4); otherwise the
 // first ones are taken.
-// Returns kNotFound without the file; kInvalidArgument has one line per problem
-// with file:line:column and what to do.
+// kInvalidArgument: no such file, or one line per problem with file:line:column
+// and what to do.
 absl::StatusOr<Scenario> LoadScenario(const std::string& path,
                                       std::optional<uint32_t> hosts);
 // Does the same for text at hand; messages call it `file`.

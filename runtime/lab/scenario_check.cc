@@ -28,15 +28,16 @@ class Checker {
           const std::vector<Scenario::Host>& hosts);
 
   void CheckLink(int index);
-  std::vector<ScenarioProblem> Take() { return std::move(problems_); }
+  Problems TakeProblems() { return std::move(problems_); }
 
  private:
-  void Refuse(std::string field, std::string what) {
-    problems_.push_back({std::move(field), std::move(what)});
+  template <typename... Parts>
+  void Refuse(const std::string& field, const Parts&... what) {
+    problems_.Refuse(field, what...);
   }
   template <typename T>
   bool Take(const std::string& field, const absl::StatusOr<T>& parsed) {
-    if (!parsed.ok()) Refuse(field, std::string(parsed.status().message()));
+    if (!parsed.ok()) Refuse(field, parsed.status().message());
     return parsed.ok();
   }
   void CheckName(const std::string& field, const std::string& name);
@@ -52,7 +53,7 @@ class Checker {
   std::set<std::string> hosts_;
   std::set<std::string> regions_;
   std::map<std::pair<std::string, std::string>, int> seen_;
-  std::vector<ScenarioProblem> problems_;
+  Problems problems_;
 };
 
 Checker::Checker(const ScenarioConfig& config,
@@ -211,8 +212,8 @@ std::string TooMany(uint64_t hosts) {
 
 }  // namespace
 
-std::vector<ScenarioProblem> FindHostProblems(const ScenarioConfig& config) {
-  std::vector<ScenarioProblem> problems;
+Problems FindHostProblems(const ScenarioConfig& config) {
+  Problems problems;
   uint64_t total = 0;
   std::set<std::string> names;
   for (int i = 0; i < config.region_size(); ++i) {
@@ -221,35 +222,27 @@ std::vector<ScenarioProblem> FindHostProblems(const ScenarioConfig& config) {
     const std::string& name = region.name();
     if (name.empty() || name.size() > 40 ||
         name.find_first_not_of(kNameLetters) != std::string::npos) {
-      problems.push_back(
-          {at + ".name", absl::StrCat("is \"", name,
-                                      "\"; a region's name is 1 to 40 letters, "
-                                      "digits and _-")});
+      problems.Refuse(at + ".name", "is \"", name,
+                      "\"; a region's name is 1 to 40 letters, digits and _-");
     } else if (!names.insert(name).second) {
-      problems.push_back(
-          {at + ".name", absl::StrCat("is \"", name, "\" a second time")});
+      problems.Refuse(at + ".name", "is \"", name, "\" a second time");
     }
-    if (region.hosts() < 1 || region.hosts() > kMaxPeers) {
-      problems.push_back({at + ".hosts", absl::StrCat("is ", region.hosts(),
-                                                      "; it must lie between "
-                                                      "1 and ",
-                                                      kMaxPeers)});
-    }
+    problems.Range(at + ".hosts", uint64_t{region.hosts()}, uint64_t{1},
+                   uint64_t{kMaxPeers});
     total += region.hosts();
   }
   if (config.region_size() > 0 && config.has_hosts()) {
-    problems.push_back(
-        {"hosts",
-         "and regions cannot both be: regions say how many hosts "
-         "each has"});
+    problems.Refuse("hosts",
+                    "and regions cannot both be: regions say how many hosts "
+                    "each has");
   } else if (config.has_hosts() &&
              (config.hosts() < 2 || config.hosts() > kMaxPeers)) {
-    problems.push_back({"hosts", TooMany(config.hosts())});
+    problems.Refuse("hosts", TooMany(config.hosts()));
   }
   // A sum of wrong numbers would only repeat the error.
   if (problems.empty() && config.region_size() > 0 &&
       (total < 2 || total > kMaxPeers)) {
-    problems.push_back({"region", TooMany(total)});
+    problems.Refuse("region", TooMany(total));
   }
   // Hosts of a region are named by number, so "paris-0" is the first host of
   // "paris".
@@ -258,24 +251,22 @@ std::vector<ScenarioProblem> FindHostProblems(const ScenarioConfig& config) {
          ++k) {
       const std::string host = absl::StrCat(config.region(i).name(), "-", k);
       if (!names.contains(host)) continue;
-      problems.push_back({absl::StrCat("region[", i, "].name"),
-                          absl::StrCat("makes a host \"", host,
-                                       "\", which is also a region")});
+      problems.Refuse(absl::StrCat("region[", i, "].name"), "makes a host \"",
+                      host, "\", which is also a region");
     }
   }
   return problems;
 }
 
-std::vector<ScenarioProblem> FindLinkProblems(
-    const ScenarioConfig& config, const std::vector<Scenario::Host>& hosts) {
+Problems FindLinkProblems(const ScenarioConfig& config,
+                          const std::vector<Scenario::Host>& hosts) {
   Checker check(config, hosts);
   for (int i = 0; i < config.link_size(); ++i) check.CheckLink(i);
-  std::vector<ScenarioProblem> problems = check.Take();
+  Problems problems = check.TakeProblems();
   const auto check_uplink = [&](const std::string& field,
                                 const std::string& text) {
     const auto rate = ParseRate(text);
-    if (rate.ok()) return;
-    problems.push_back({field, std::string(rate.status().message())});
+    if (!rate.ok()) problems.Refuse(field, rate.status().message());
   };
   check_uplink("uplink", config.uplink());
   for (int i = 0; i < config.region_size(); ++i) {
@@ -283,15 +274,9 @@ std::vector<ScenarioProblem> FindLinkProblems(
     check_uplink(absl::StrCat("region[", i, "].uplink"),
                  config.region(i).uplink());
   }
-  if (config.mtu() < 576 || config.mtu() > 65'000) {
-    problems.push_back({"mtu", absl::StrCat("is ", config.mtu(),
-                                            "; it must lie between 576 and "
-                                            "65000")});
-  }
-  if (config.tcp() != "wan" && config.tcp() != "stock") {
-    problems.push_back(
-        {"tcp", absl::StrCat("is \"", config.tcp(), "\"; known: wan, stock")});
-  }
+  problems.Range("mtu", config.mtu(), uint32_t{576}, uint32_t{65'000});
+  static constexpr std::string_view kTcp[] = {"wan", "stock"};
+  problems.OneOf("tcp", config.tcp(), kTcp);
   return problems;
 }
 

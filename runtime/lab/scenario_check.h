@@ -6,26 +6,21 @@
 #ifndef GOSSAMER_RUNTIME_LAB_SCENARIO_CHECK_H_
 #define GOSSAMER_RUNTIME_LAB_SCENARIO_CHECK_H_
 
-#include <string>
 #include <vector>
 
+#include "algorithms/base/problems.h"
 #include "proto/lab.pb.h"
 #include "runtime/lab/scenario.h"
 
 namespace gossamer {
 
-struct ScenarioProblem {
-  std::string field;  // "link[2].rtt"
-  std::string what;   // continues the sentence after the field
-};
-
 // Checks the counts and names of hosts and regions.  A configuration with such
 // problems must not be made into `hosts`.
-std::vector<ScenarioProblem> FindHostProblems(const ScenarioConfig& config);
+Problems FindHostProblems(const ScenarioConfig& config);
 
 // Checks the links and everything else, given the hosts.
-std::vector<ScenarioProblem> FindLinkProblems(
-    const ScenarioConfig& config, const std::vector<Scenario::Host>& hosts);
+Problems FindLinkProblems(const ScenarioConfig& config,
+                          const std::vector<Scenario::Host>& hosts);
 
 }  // namespace gossamer
 

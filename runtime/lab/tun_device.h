@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/lab/namespaces.h"
+#include "runtime/base/file_descriptor.h"
 
 namespace gossamer {
 

@@ -75,13 +75,8 @@ std::string Short(const std::string& detail) {
   return detail.size() <= kMax ? detail : PlainText(detail, kMax);
 }
 
-// Returns the scores of a round's line.  Logs of earlier releases have the one
-// of the round, "score".
-std::vector<RoundScore> Scores(const Json& json, uint64_t round) {
+std::vector<RoundScore> Scores(const Json& json) {
   std::vector<RoundScore> scores;
-  if (const double own = Number(json, "score"); std::isfinite(own)) {
-    scores.push_back({round, own});
-  }
   const auto list = json.find("scores");
   if (list == json.end() || !list->is_array()) return scores;
   for (const Json& s : *list) {
@@ -164,7 +159,7 @@ absl::StatusOr<RoundMetrics> ParseMetricsLine(std::string_view line) {
   }
   const double epsilon = Number(json, "epsilon");
   if (std::isfinite(epsilon)) m.epsilon = epsilon;
-  m.scores = Scores(json, m.round);
+  m.scores = Scores(json);
   for (const RoundScore& s : m.scores) {
     if (s.round == m.round) m.score = s.value;
   }

@@ -7,7 +7,6 @@
 #include <span>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
@@ -102,23 +101,6 @@ void Put(Json& json, const std::string& key,
          const std::optional<Sample>& sample) {
   json[key] = sample ? Json(sample->value) : Json();
   json[key + "_round"] = sample ? Json(sample->round) : Json();
-}
-
-// Returns an unsigned number, or throws.  get<uint64_t>() would convert other
-// numbers silently.
-uint64_t GetCount(const Json& json, const std::string& key) {
-  return json.at(key).get_ref<const Json::number_unsigned_t&>();
-}
-
-void Get(const Json& json, const std::string& key,
-         std::optional<Sample>& sample) {
-  if (!json.at(key).is_number()) return;
-  sample = {GetCount(json, key + "_round"), json.at(key).get<double>()};
-}
-
-double GetNumber(const Json& json, const char* key) {
-  return json.at(key).is_number() ? json.at(key).get<double>()
-                                  : std::numeric_limits<double>::quiet_NaN();
 }
 
 // Returns the median, or 0 without values.
@@ -217,55 +199,6 @@ std::string ToJson(const RunSummary& s) {
   json["events"] = Json::object();
   for (const auto& [kind, times] : s.events) json["events"][kind] = times;
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-absl::StatusOr<RunSummary> ParseSummary(const std::string& text) {
-  RunSummary s;
-  try {
-    const Json json = Json::parse(text);
-    s.run = json.at("run").get<std::string>();
-    s.algorithm = json.at("algorithm").get<std::string>();
-    s.peers = GetCount(json, "peers");
-    if (!absl::SimpleHexAtoi(json.at("configuration_hash").get<std::string>(),
-                             &s.configuration_hash)) {
-      return absl::DataLossError("configuration_hash is not hexadecimal");
-    }
-    s.finished = json.at("finished").get<bool>();
-    s.rounds = GetCount(json, "rounds");
-    s.steps = GetCount(json, "steps");
-    s.training_seconds = GetNumber(json, "training_seconds");
-    s.rounds_per_second = GetNumber(json, "rounds_per_second");
-    s.steady_rounds_per_second =  // that earlier versions did not write
-        json.contains("steady_rounds_per_second")
-            ? GetNumber(json, "steady_rounds_per_second")
-            : s.rounds_per_second;
-    s.score_name = json.value("score_name", s.score_name);
-    Get(json, "first_score", s.first_score);
-    Get(json, "last_score", s.last_score);
-    Get(json, "best_score", s.best_score);
-    Get(json, "consensus_distance", s.consensus_distance);
-    s.losses = LossesIn(json);
-    s.bytes_per_round = GetNumber(json, "bytes_per_round");
-    s.seconds_computing = GetNumber(json, "seconds_computing");
-    s.seconds_waiting = GetNumber(json, "seconds_waiting");
-    s.exchange_seconds = GetNumber(json, "exchange_seconds");
-    s.corrections = GetCount(json, "corrections");
-    s.skipped = GetCount(json, "skipped");
-    s.late = GetCount(json, "late");
-    if (json.contains("clipped")) {
-      s.clipping = {GetCount(json, "clipped"),
-                    GetNumber(json, "longest_difference")};
-    }
-    if (json.contains("epsilon")) s.epsilon = GetNumber(json, "epsilon");
-    const Json events = json.value("events", Json::object());  // nor these
-    for (const auto& [kind, times] : events.items()) {
-      s.events[kind] = GetCount(events, kind);
-    }
-  } catch (const Json::exception& e) {
-    // The library reports by exceptions, which end here.
-    return absl::DataLossError(absl::StrCat("not a summary: ", e.what()));
-  }
-  return s;
 }
 
 }  // namespace gossamer

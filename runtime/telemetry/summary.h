@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "runtime/telemetry/metrics.h"
 #include "runtime/telemetry/metrics_log.h"
 
@@ -72,8 +71,6 @@ struct RunSummary {
 RunSummary Summarize(const std::vector<std::vector<RoundMetrics>>& peers);
 
 std::string ToJson(const RunSummary& summary);
-// Returns kDataLoss if the text is not that of a summary.
-absl::StatusOr<RunSummary> ParseSummary(const std::string& json);
 
 }  // namespace gossamer
 

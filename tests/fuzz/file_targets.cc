@@ -153,15 +153,6 @@ void MetricsLog(Bytes input) {
   (void)ToJson(Summarize({*rounds}));
 }
 
-void Summary(Bytes input) {
-  const auto summary = ParseSummary(std::string(Text(input)));
-  if (!summary.ok()) return;
-  const auto again = ParseSummary(ToJson(*summary));
-  Require(again.ok() && again->rounds == summary->rounds &&
-              again->events == summary->events,
-          "a summary says the same once more");
-}
-
 // Words between line ends, for options of every kind.
 void CommandLine(Bytes input) {
   bool flag = false;
@@ -204,7 +195,6 @@ std::span<const Target> FileTargets() {
       {"digits", DigitsText},
       {"emoji-list", EmojiList},
       {"metrics-log", MetricsLog},
-      {"summary", Summary},
       {"command-line", CommandLine}};
   return kTargets;
 }

@@ -13,7 +13,7 @@
 #include "tests/testing/cli_program.h"
 
 namespace gossamer {
-namespace {
+namespace checkpoint_command_test {
 
 using nlohmann::ordered_json;
 using ::testing::AllOf;
@@ -149,5 +149,5 @@ TEST_F(CheckpointCommand, WrongCommandLinesAreRefused) {
   EXPECT_THAT(r.err, HasSubstr("did not train a GAN"));
 }
 
-}  // namespace
+}  // namespace checkpoint_command_test
 }  // namespace gossamer

@@ -18,7 +18,7 @@
 #include "tests/testing/cli_program.h"
 
 namespace gossamer {
-namespace {
+namespace cli_test {
 
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
@@ -206,18 +206,19 @@ class FleetOfScripts : public Cli {
 
   // `extra` runs before the peer has logged a line.
   void PeerScript(const std::string& extra) {
-    Script("gossamer-peer",
-           "echo \"$@\"\n"
-           "while [ $# -gt 0 ]; do case $1 in\n"
-           "  --id) id=$2; shift;; --run-dir) run=$2; shift;;\n"
-           "esac; shift; done\n"
-           "folder=$run/peer-$id; mkdir -p $folder\n" +
-               extra +
-               "for r in 1 2; do echo '{\"round\":'$r',\"steps\":'$r',"
-               "\"finished\":\"2026-01-01T00:00:0'$r'.0Z\","
-               "\"generator_loss\":0.5,\"bytes_sent\":'$((r * 1000))',"
-               "\"score\":'$((3 - r))'}' >>$folder/metrics.jsonl; done\n"
-               "touch $folder/end\n");
+    Script(
+        "gossamer-peer",
+        "echo \"$@\"\n"
+        "while [ $# -gt 0 ]; do case $1 in\n"
+        "  --id) id=$2; shift;; --run-dir) run=$2; shift;;\n"
+        "esac; shift; done\n"
+        "folder=$run/peer-$id; mkdir -p $folder\n" +
+            extra +
+            "for r in 1 2; do echo '{\"round\":'$r',\"steps\":'$r',"
+            "\"finished\":\"2026-01-01T00:00:0'$r'.0Z\","
+            "\"generator_loss\":0.5,\"bytes_sent\":'$((r * 1000))',"
+            "\"scores\":[['$r','$((3 - r))']]}' >>$folder/metrics.jsonl; done\n"
+            "touch $folder/end\n");
   }
 };
 
@@ -412,5 +413,5 @@ TEST_F(FleetOfScripts, ComparesOnSeveralGamesInOneReport) {
                     HasSubstr("--also other.textproto")));
 }
 
-}  // namespace
+}  // namespace cli_test
 }  // namespace gossamer

@@ -14,7 +14,7 @@
 #include "tests/testing/temporary_folder.h"
 
 namespace gossamer {
-namespace {
+namespace comparison_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -102,5 +102,5 @@ TEST(ReportTest, SaysWhatANameChanges) {
   EXPECT_THAT(page, Not(HasSubstr("images")));
 }
 
-}  // namespace
+}  // namespace comparison_test
 }  // namespace gossamer

@@ -10,7 +10,7 @@
 #include "tests/testing/cli_program.h"
 
 namespace gossamer {
-namespace {
+namespace config_command_test {
 
 using nlohmann::ordered_json;
 using ::testing::AllOf;
@@ -60,5 +60,5 @@ TEST_F(ConfigCommand, ShowAddsDefaultsAndRefusesAsTrainDoes) {
   EXPECT_THAT(wrong.err, HasSubstr("peers is 0"));
 }
 
-}  // namespace
+}  // namespace config_command_test
 }  // namespace gossamer

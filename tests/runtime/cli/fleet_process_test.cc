@@ -16,7 +16,7 @@
 #include "tests/testing/temporary_folder.h"
 
 namespace gossamer {
-namespace {
+namespace fleet_process_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -108,6 +108,10 @@ TEST(ProcessGroup, SaysWhoHadToBeKilled) {
   EXPECT_THAT(said, StartsWith("deaf was killed, "));
   EXPECT_THAT(said, HasSubstr(" after being asked to end"));
   EXPECT_EQ(group.running(), 0u);
+  start("deaf too", "trap '' TERM; sleep 1000 & echo up");
+  ::kill(::getpid(), SIGINT);
+  EXPECT_THAT(group.End(signals, kLong), StartsWith("deaf too was killed, "))
+      << "a signal ends the wait";
   EXPECT_EQ(group.End(signals, kLong), "");
   EXPECT_EQ(group.Kill(kLong), "");
 }
@@ -154,15 +158,6 @@ TEST_F(RunFolderTest, KeepsTheConfiguration) {
   EXPECT_EQ(ToTextProto(*folder_.LoadConfig()), ToTextProto(*config));
 }
 
-TEST_F(RunFolderTest, FoldersOfAnOlderVersionAreRefused) {
-  ASSERT_TRUE(folder_.Create(*ParseRunConfig("", "c"), "{}").ok());
-  std::filesystem::create_directories(folder_.path() + "/peer-0");
-  const absl::Status status = folder_.LoadConfig().status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr("rename each peer-N to peer-(N+1)"));
-}
-
 TEST_F(RunFolderTest, FindsTheNewestRoundOfAll) {
   EXPECT_EQ(folder_.NewestCommonRound(2), 0u);
   for (uint64_t round : {10, 20, 30}) SaveCheckpoint(1, round);
@@ -202,5 +197,5 @@ TEST_F(RunFolderTest, ConsensusOfALaterIncarnationCounts) {
   EXPECT_EQ(samples[1].players[1].value, 8e-6);
 }
 
-}  // namespace
+}  // namespace fleet_process_test
 }  // namespace gossamer

@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace gpu_checks_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -102,5 +102,5 @@ TEST(GpuChecks, AMissingPartIsReportedWithAdvice) {
   }
 }
 
-}  // namespace
+}  // namespace gpu_checks_test
 }  // namespace gossamer

@@ -13,7 +13,7 @@
 #include "tests/testing/cli_program.h"
 
 namespace gossamer {
-namespace {
+namespace methods_command_test {
 
 using nlohmann::ordered_json;
 using ::testing::AllOf;
@@ -275,5 +275,5 @@ TEST_F(Variants, EachComparedAlgorithmGetsTheSettingsThatItImplies) {
   EXPECT_THAT(other.err, HasSubstr("take algorithm cold"));
 }
 
-}  // namespace
+}  // namespace methods_command_test
 }  // namespace gossamer

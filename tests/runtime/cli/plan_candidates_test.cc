@@ -12,7 +12,7 @@
 #include <vector>
 
 namespace gossamer {
-namespace {
+namespace plan_candidates_test {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -111,5 +111,5 @@ TEST(PlanCandidatesTest, ACandidateWithoutAFigureIsLast) {
   EXPECT_FALSE(PlanGoalOf("speed"));
 }
 
-}  // namespace
+}  // namespace plan_candidates_test
 }  // namespace gossamer

@@ -13,7 +13,7 @@
 #include "tests/testing/cli_program.h"
 
 namespace gossamer {
-namespace {
+namespace plan_command_test {
 
 using nlohmann::ordered_json;
 using ::testing::AllOf;
@@ -212,5 +212,5 @@ TEST_F(PlanCommand, RefusesNonsenseInOneLine) {
   }
 }
 
-}  // namespace
+}  // namespace plan_command_test
 }  // namespace gossamer

@@ -20,7 +20,7 @@
 #include "tests/testing/cli_program.h"
 
 namespace gossamer {
-namespace {
+namespace rehearse_command_test {
 
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
@@ -450,5 +450,5 @@ TEST_F(Rehearse, AMissingOrWrongOptionIsNamed) {
   }
 }
 
-}  // namespace
+}  // namespace rehearse_command_test
 }  // namespace gossamer

@@ -8,7 +8,7 @@
 #include <string>
 
 namespace gossamer {
-namespace {
+namespace shell_word_test {
 
 // Returns what a shell hands to a program as the first of `words`.
 std::string FirstAsAShellReads(const std::string& words) {
@@ -43,5 +43,5 @@ TEST(ShellWordTest, QuotesWhatAShellWouldChange) {
   }
 }
 
-}  // namespace
+}  // namespace shell_word_test
 }  // namespace gossamer

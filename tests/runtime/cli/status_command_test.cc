@@ -19,7 +19,7 @@
 #include "topology/fleet/protocol.h"
 
 namespace gossamer {
-namespace {
+namespace status_command_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -128,5 +128,5 @@ TEST_F(StatusCommandTest, SaysTheLossesOfEveryPlayer) {
   EXPECT_FALSE(peers[1].contains("generator_loss"));
 }
 
-}  // namespace
+}  // namespace status_command_test
 }  // namespace gossamer

@@ -13,7 +13,7 @@
 #include "runtime/lab/scenario.h"
 
 namespace gossamer {
-namespace {
+namespace survey_network_test {
 
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
@@ -84,5 +84,5 @@ TEST(SurveyNetworkTest, AnAnswerThatIsNoMatrixIsRefused) {
   EXPECT_TRUE(absl::IsInternal(NetworkOf({}).status()));
 }
 
-}  // namespace
+}  // namespace survey_network_test
 }  // namespace gossamer

@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace tcp_checks_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -105,5 +105,5 @@ TEST(TcpChecks, TheSettingsOfThisMachineAreJudged) {
   }
 }
 
-}  // namespace
+}  // namespace tcp_checks_test
 }  // namespace gossamer

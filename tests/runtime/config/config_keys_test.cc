@@ -17,7 +17,7 @@
 #include "runtime/config/run_config.h"
 
 namespace gossamer {
-namespace {
+namespace config_keys_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -136,5 +136,5 @@ TEST(FirstSentence, EndsAtAFullStopOrAParagraph) {
   EXPECT_EQ(FirstSentence(""), "");
 }
 
-}  // namespace
+}  // namespace config_keys_test
 }  // namespace gossamer

@@ -13,7 +13,7 @@
 #include "runtime/config/run_config.h"
 
 namespace gossamer {
-namespace {
+namespace datalens_config_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -126,5 +126,5 @@ TEST(DataLensConfigTest, GoesWithItsOwnGameAndPeers) {
       HasSubstr("peers is 4, but besides the student each needs a teacher"));
 }
 
-}  // namespace
+}  // namespace datalens_config_test
 }  // namespace gossamer

@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace paced_game_test {
 
 constexpr absl::Duration kStep = absl::Milliseconds(30);
 
@@ -40,5 +40,5 @@ TEST(PacedGameTest, AGradientTakesItsTimeAndIsTheGames) {
   }
 }
 
-}  // namespace
+}  // namespace paced_game_test
 }  // namespace gossamer

@@ -17,7 +17,7 @@
 #include "tests/testing/temporary_folder.h"
 
 namespace gossamer {
-namespace {
+namespace run_config_test {
 
 using ::google::protobuf::util::MessageDifferencer;
 using ::testing::AllOf;
@@ -194,7 +194,7 @@ TEST(ParseRunConfig, OptionsOfACodecFollowItsName) {
 
 TEST(LoadRunConfig, SaysWhichFileIsNotThere) {
   const auto config = LoadRunConfig("/nowhere/x.textproto");
-  EXPECT_EQ(config.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(config.status().message()),
               StartsWith("/nowhere/x.textproto: "));
 }
@@ -231,9 +231,9 @@ TEST(Overrides, ChooseAnotherGame) {
 }
 
 TEST(Overrides, ErrorsSayWhatFits) {
-  RunConfig config;
-  const auto error = [&](std::string_view assignment) {
-    const absl::Status status = ApplyOverride(assignment, config);
+  const auto error = [](std::string assignment) {
+    const absl::Status status =
+        ParseRunConfig("", "c", {{std::move(assignment)}}).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     return std::string(status.message());
   };
@@ -307,6 +307,12 @@ TEST(Validate, SitesNeedALocalitySkewedGraphAndHoldEveryPeer) {
 TEST(Validate, CompositionsThatCannotWorkAreRefused) {
   EXPECT_THAT(Error("mixing { mixing_rounds: 2 overlap_steps: 1 }"),
               HasSubstr("needs mixing.overlap_steps: 0"));
+  // The middle eigenvalues make the second phase 1.68 times the first.
+  EXPECT_THAT(
+      Error("peers: 4 mixing { graph: \"edge-list\" edges: \"0-1:0.85 1-2:0.05 "
+            "2-3:0.85 3-0:0.05\" chebyshev: true mixing_rounds: 2 "
+            "codec: \"dense-f32\" overlap_steps: steps_0 }"),
+      HasSubstr("weighs an edge of this graph by 1.42"));
   EXPECT_THAT(Error("mixing { chebyshev: true mixing_rounds: 2 }"),
               HasSubstr("needs the same graph every round, a dense codec"));
   Parse(
@@ -707,5 +713,5 @@ TEST(Nearest, IsNearOrNothing) {
   EXPECT_EQ(Nearest("hypercube", known), "");
 }
 
-}  // namespace
+}  // namespace run_config_test
 }  // namespace gossamer

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "runtime/daemon/last_view.h"
 #include "runtime/daemon/process_reports.h"
 #include "runtime/daemon/service_registration.h"
@@ -21,6 +22,7 @@ namespace gossamer {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -49,6 +51,30 @@ TEST_F(ProcessReportsTest, EventsAreKeptOnceThereIsAFile) {
   EXPECT_THAT(Events(),
               ElementsAre(AllOf(HasSubstr("service_lost"),
                                 HasSubstr("\"round\":7"), HasSubstr("late"))));
+}
+
+// All are kept; the log has the others' lines, and of these one a minute.
+TEST_F(ProcessReportsTest, EventsThatAskForAnActionAreLoggedOnceAMinute) {
+  ASSERT_TRUE(reports_.Open(folder_.path(), 0).ok());
+  const auto report = [&](EventKind kind, absl::Duration after) {
+    reports_.sink()->OnEvent(
+        {.time = absl::UnixEpoch() + after, .kind = kind, .detail = "no room"});
+  };
+  ::testing::internal::CaptureStderr();
+  report("checkpoint", absl::ZeroDuration());
+  report("checkpoint_failed", absl::ZeroDuration());
+  report("checkpoint_failed", absl::Seconds(59));
+  report("checkpoint_room", absl::Seconds(59));
+  report("checkpoint_failed", absl::Seconds(61));
+  const std::vector<std::string> log = absl::StrSplit(
+      ::testing::internal::GetCapturedStderr(), '\n', absl::SkipEmpty());
+  EXPECT_EQ(Events().size(), 5u);
+  EXPECT_THAT(
+      log,
+      ElementsAre(EndsWith("peer 3: checkpoint_failed: no room (make room, or "
+                           "mend the disk that it names)"),
+                  HasSubstr("peer 3: checkpoint_room: no room (make room"),
+                  HasSubstr("peer 3: checkpoint_failed: ")));
 }
 
 TEST_F(ProcessReportsTest, RefusalsAreReportedEverMoreSeldom) {

@@ -311,7 +311,7 @@ TEST(Scenario, FilesThatComeWithItAreRight) {
   }
   EXPECT_GE(seen, 6);
   EXPECT_EQ(LoadScenario("deploy/lab/none", std::nullopt).status().code(),
-            absl::StatusCode::kNotFound);
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(Scenario, ShowsItself) {

@@ -19,7 +19,7 @@
 #include "tests/testing/temporary_folder.h"
 
 namespace gossamer {
-namespace {
+namespace decision_log_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -84,5 +84,5 @@ TEST_F(DecisionLogTest, ALogOnAFullDiskIsRemoved) {
   EXPECT_FALSE(std::filesystem::exists(path_));
 }
 
-}  // namespace
+}  // namespace decision_log_test
 }  // namespace gossamer

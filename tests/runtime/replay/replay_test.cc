@@ -18,7 +18,7 @@
 #include "topology/fleet/overlap_chooser.h"
 
 namespace gossamer {
-namespace {
+namespace replay_test {
 
 class ReplayTest : public testing::Test {
  protected:
@@ -252,5 +252,5 @@ TEST_F(ReplayTest, LinesThatAreNoneAreRefusedByNumber) {
   }
 }
 
-}  // namespace
+}  // namespace replay_test
 }  // namespace gossamer
