@@ -117,6 +117,7 @@ class Check:
         self.began = self.part_began = time.monotonic()
         self.parts = {name: {'state': 'not measured', 'why': 'not asked for'} for name in LIMITS}
         self.environment = dict(os.environ, LD_LIBRARY_PATH=arguments.libraries)
+        self.gpus = gpus()
 
     def program(self, name):
         return os.path.join(self.a.bin, name)
@@ -318,9 +319,10 @@ class Check:
         return {'errors': 0}
 
     def all(self, only):
-        for name in LIMITS:
-            if only and name not in only:
-                continue
+        wanted = [name for name in LIMITS if not only or name in only]
+        for name in wanted:
+            self.parts[name]['why'] = 'not come to yet'
+        for name in wanted:
             self.part_began = time.monotonic()
             try:
                 self.parts[name] = {'state': 'measured', 'result': getattr(self, name)()}
@@ -328,8 +330,23 @@ class Check:
                 self.parts[name] = {'state': 'not measured', 'why': str(e)}
             except Failure as e:
                 self.parts[name] = {'state': 'failed', 'why': str(e)}
+            except Exception as e:  # the other parts are worth their minutes
+                self.parts[name] = {'state': 'failed', 'why': f'{type(e).__name__}: {e}'}
             if failures(self.parts[name].get('result')):
                 self.parts[name]['state'] = 'failed in part'
+            self.write()
+
+    def write(self):
+        """What is known so far: the machine may be taken away."""
+        rows = figures(self.parts)
+        with open(self.file('gpu_check.json'), 'w') as f:
+            json.dump({'gpus': self.gpus, 'seconds': round(time.monotonic() - self.began, 1),
+                       'parts': self.parts, 'figures': [row._asdict() for row in rows]},
+                      f, indent=1, ensure_ascii=False)
+        text = page(self.gpus, rows, self.parts)
+        with open(self.file('gpu_check.md'), 'w') as f:
+            f.write(text)
+        return rows, text
 
 
 class Failure(Exception):
@@ -557,20 +574,13 @@ def main():
         print(f'gpu_check: no part {unknown[0]}; there are {", ".join(LIMITS)}', file=sys.stderr)
         return 2
     check = Check(a)
-    found = gpus()
-    if found:
+    if check.gpus:
         check.all(only)
     else:
         check.parts = {name: {'state': 'not measured', 'why': 'no GPU'} for name in LIMITS}
-    rows = figures(check.parts)
-    with open(check.file('gpu_check.json'), 'w') as f:
-        json.dump({'gpus': found, 'seconds': round(time.monotonic() - check.began, 1), 'parts': check.parts,
-                   'figures': [row._asdict() for row in rows]}, f, indent=1, ensure_ascii=False)
-    text = page(found, rows, check.parts)
-    with open(check.file('gpu_check.md'), 'w') as f:
-        f.write(text)
+    rows, text = check.write()
     print(text)
-    if not found:
+    if not check.gpus:
         return NO_GPU
     wrong = any(row.reached is False and row.must_hold for row in rows)
     return 1 if wrong or any('failed' in p['state'] for p in check.parts.values()) else 0

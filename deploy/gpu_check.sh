@@ -27,7 +27,7 @@ while [ $# -gt 0 ]; do
     --bin) bin=${2:?}; shift 2;;
     --pack) pack=${2:?}; shift 2;;
     --only) only=${2:?}; shift 2;;
-    -h|--help) sed -n '2,17p' "$0" | sed 's/^# \{0,1\}//'; exit 0;;
+    -h|--help) sed -n '2,15p' "$0" | sed 's/^# \{0,1\}//'; exit 0;;
     *) echo "gpu_check: unknown option $1 (see --help)" >&2; exit 2;;
   esac
 done

@@ -38,10 +38,7 @@ struct GanSpec {
   // the loss allows it.
   bool one_backward = true;
   std::string precision = "float32";  // of PrecisionNames
-  // Whether a device replays a step that it has captured.  It then has the same
-  // bits as one that is enqueued.
-  bool graphs = true;
-  int evaluation_samples = 1024;  // generated examples in a score
+  int evaluation_samples = 1024;      // generated examples in a score
   DataSpec data;
 };
 

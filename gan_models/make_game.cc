@@ -73,8 +73,7 @@ absl::StatusOr<std::unique_ptr<Game>> MakeGan(const GanSpec& spec, int rank,
                                   .one_backward = spec.one_backward,
                                   .precision = precision},
                          .threads = threads,
-                         .graphs = {.graphs = spec.graphs,
-                                    .on_failure = SayThatStepsAreEager}},
+                         .graphs = {.on_failure = SayThatStepsAreEager}},
         spec.latent, seed, std::move(evaluator), torch);
     // Memory that the device lacks is missing here.
     GOSSAMER_RETURN_IF_ERROR(queue.status());

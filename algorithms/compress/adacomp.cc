@@ -200,12 +200,6 @@ MadeGradients Make(const CompressorText& text, const ParameterLayout& layout,
   return made;
 }
 
-absl::Status OnDevice(const CompressorText&) {
-  return absl::FailedPreconditionError(
-      "\"adacomp\" cannot run on a GPU: the size of its payload is known only "
-      "when it has been made; take \"qsgd\", or train on the cpu");
-}
-
 }  // namespace
 
 std::vector<Option> FieldsOf(AdaCompOptions& o) {
@@ -225,7 +219,6 @@ GOSSAMER_COMPRESSOR(adacomp) = {
              .gamma = "–",
              .source = "Chen et al., AAAI 2018",
              .page = "adacomp"},
-    .gradients = Make,
-    .on_device = OnDevice};
+    .gradients = Make};
 
 }  // namespace gossamer

@@ -63,9 +63,6 @@ struct Compressor {
   // Of a codec that some methods alone may use (Method::own_codec): the reason,
   // and the codec that other methods take.
   std::string_view owned_because = {};
-  // kFailedPrecondition, with the reason and what to take, if with these
-  // options it cannot code what lies in a device's memory.  Null: it can.
-  absl::Status (*on_device)(const CompressorText& text) = nullptr;
 };
 
 // Defines the compressor of a file: GOSSAMER_COMPRESSOR(dyna) = {...}; in

@@ -365,12 +365,6 @@ MadeGradients Make(const CompressorText& text, const ParameterLayout& layout,
   return MakeLgc(options, layout, kernels, coders);
 }
 
-absl::Status OnDevice(const CompressorText&) {
-  return absl::FailedPreconditionError(
-      "\"lgc\" cannot run on a GPU: its autoencoder chooses and packs values "
-      "one by one, on a CPU; take \"qsgd\", or train on the cpu");
-}
-
 }  // namespace
 
 std::vector<Option> FieldsOf(LgcOptions& o) {
@@ -418,7 +412,6 @@ GOSSAMER_COMPRESSOR(lgc) = {
              .source = "Abrahamyan et al., IEEE TNNLS 2021",
              .page = "lgc"},
     .gradients = Make,
-    .warmup_steps = 200,
-    .on_device = OnDevice};
+    .warmup_steps = 200};
 
 }  // namespace gossamer

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/ids.h"
+#include "algorithms/compress/options.h"
 #include "algorithms/compress/wire_layout.h"
 
 namespace gossamer {
@@ -217,6 +218,17 @@ absl::StatusOr<std::shared_ptr<const Codec>> MakePieceCodec(
         absl::StrCat("codec \"", std::string(name), "\": ", policy.fragments,
                      " fragments of ", layout.size(),
                      " parameters; a fragment has ", kBlockSize, " at least"));
+  }
+  // An edge announces a payload's bytes in 32 bits, of two such codecs in one
+  // for gradient tracking.
+  constexpr size_t kMaxValues = size_t{1} << 29;
+  const size_t fragments = static_cast<size_t>(policy.fragments);
+  if (layout.size() / fragments >= kMaxValues) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "codec \"", std::string(name), "\": payloads of ",
+        layout.size() / fragments, " parameters; they have less than ",
+        kMaxValues, ": write ", std::string(SplitCompressorText(name).name),
+        ":fragments=", layout.size() / kMaxValues + 1));
   }
   return std::make_shared<const PieceCodec>(
       name, policy, Extent{0, layout.size()},

@@ -112,16 +112,6 @@ MadeGradients Make(const CompressorText& text, const ParameterLayout& layout,
       layout.size());
 }
 
-absl::Status OnDevice(const CompressorText& text) {
-  QsgdOptions options;
-  GOSSAMER_RETURN_IF_ERROR(ReadOptions(text, FieldsOf(options)));
-  if (!options.coding) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      "\"qsgd\" with codes of Elias cannot run on a GPU: their size is known "
-      "only when they have been packed; take coding=fixed, or train on the "
-      "cpu");
-}
-
 }  // namespace
 
 std::vector<Option> FieldsOf(QsgdOptions& o) {
@@ -183,7 +173,6 @@ GOSSAMER_COMPRESSOR(qsgd) = {
              .gamma = "–",
              .source = "Alistarh et al., NIPS 2017",
              .page = "qsgd"},
-    .gradients = Make,
-    .on_device = OnDevice};
+    .gradients = Make};
 
 }  // namespace gossamer

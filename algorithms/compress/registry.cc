@@ -107,22 +107,6 @@ std::string_view CompressorReplacement(std::string_view name) {
   return {};
 }
 
-absl::Status CheckOnDevice(std::string_view name) {
-  if (NamesPlayers(name)) {
-    GOSSAMER_ASSIGN_OR_RETURN(const auto clauses, ReadPlayerCodecs(name));
-    for (const PlayerCodec& clause : clauses) {
-      GOSSAMER_RETURN_IF_ERROR(CheckOnDevice(clause.codec));
-    }
-    return absl::OkStatus();
-  }
-  const CompressorText text = SplitCompressorText(name);
-  const Compressor* const compressor = FindCompressor(text.name);
-  if (compressor == nullptr || compressor->on_device == nullptr) {
-    return absl::OkStatus();
-  }
-  return compressor->on_device(text);
-}
-
 absl::StatusOr<std::shared_ptr<const Codec>> Codec::Create(
     std::string_view name, const ParameterLayout& layout,
     const DeviceQueue& queue) {

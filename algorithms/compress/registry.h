@@ -25,12 +25,6 @@ const Compressor* FindCompressor(std::string_view name);
 // configurations had before or that a paper has; empty: it is none of these.
 std::string_view CompressorReplacement(std::string_view name);
 
-// OK if the compressor `name`, perhaps with options, can code what lies in a
-// device's memory: of every one the size of a payload is known before, and its
-// kernels have a device form (kernels/device_kernels.h).  kFailedPrecondition
-// names the reason and an alternative.  An unknown name is not its matter.
-absl::Status CheckOnDevice(std::string_view name);
-
 }  // namespace gossamer
 
 #endif  // GOSSAMER_ALGORITHMS_COMPRESS_REGISTRY_H_

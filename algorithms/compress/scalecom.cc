@@ -101,12 +101,6 @@ MadeGradients Make(const CompressorText& text, const ParameterLayout& layout,
   return std::make_unique<ScaleCom>(options, layout, kernels);
 }
 
-absl::Status OnDevice(const CompressorText&) {
-  return absl::FailedPreconditionError(
-      "\"scalecom\" cannot run on a GPU: it chooses and packs values one by "
-      "one, on a CPU; take \"qsgd\", or train on the cpu");
-}
-
 }  // namespace
 
 std::vector<Option> FieldsOf(ScaleComOptions& o) {
@@ -126,7 +120,6 @@ GOSSAMER_COMPRESSOR(scalecom) = {
              .gamma = "–",
              .source = "Chen et al., NeurIPS 2020",
              .page = "scalecom"},
-    .gradients = Make,
-    .on_device = OnDevice};
+    .gradients = Make};
 
 }  // namespace gossamer

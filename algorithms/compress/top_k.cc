@@ -109,12 +109,6 @@ MadeGradients Make(const CompressorText& text, const ParameterLayout& layout,
   return std::make_unique<TopK>(options, layout, kernels);
 }
 
-absl::Status OnDevice(const CompressorText&) {
-  return absl::FailedPreconditionError(
-      "\"top-k\" cannot run on a GPU: it chooses and packs values one by one, "
-      "on a CPU; take \"qsgd\", or train on the cpu");
-}
-
 }  // namespace
 
 GOSSAMER_COMPRESSOR(top_k) = {
@@ -128,7 +122,6 @@ GOSSAMER_COMPRESSOR(top_k) = {
              .gamma = "–",
              .source = "chunks as in Chen et al., each rank for itself",
              .page = "scalecom"},
-    .gradients = Make,
-    .on_device = OnDevice};
+    .gradients = Make};
 
 }  // namespace gossamer

@@ -336,8 +336,8 @@ absl::Status Edge::OnData(const EdgeHeader& h, SharedBytes body) {
       return absl::DataLossError(absl::StrCat("payload with coefficient ", h.c,
                                               " and frontier ", h.to));
     }
-    // The payload is unpacked and validated before the protocol sees it, since
-    // Complete cannot refuse what has been accepted.
+    // The payload is validated before the protocol sees it, since Complete
+    // cannot refuse what has been accepted.
     GOSSAMER_ASSIGN_OR_RETURN(
         f.token,
         end_.codec_state().Receive(h.to - 1, h.format, h.c, std::move(body)));

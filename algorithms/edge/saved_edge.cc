@@ -91,8 +91,6 @@ void PutQueue(Writer& w, const Queue& queue) {
     w.Put(held.prev);
     w.Put(held.token.format);
     w.Put(held.token.c);
-    // The payload as it is applied, unpacked: a record does not depend on how
-    // its bytes travelled.
     w.PutArray(held.token.bytes.bytes());
   }
 }

@@ -36,6 +36,7 @@ class WrappedGame : public Game {
 
  protected:
   explicit WrappedGame(std::unique_ptr<Game> game) : game_(std::move(game)) {}
+  Game& game() const { return *game_; }
 
  private:
   const std::unique_ptr<Game> game_;

@@ -60,8 +60,6 @@ struct DeviceCalls {
   const char* (*record)(DeviceEvent* event, DeviceStream* stream) = nullptr;
   // *done: all work before the event is done; the error is that of this work.
   const char* (*poll)(DeviceEvent* event, bool* done) = nullptr;
-  // Work that is enqueued from now on waits for the event.
-  const char* (*wait)(DeviceStream* stream, DeviceEvent* event) = nullptr;
   // Blocks until the stream is empty: never on a peer's loop.
   const char* (*synchronize)(DeviceStream* stream) = nullptr;
 

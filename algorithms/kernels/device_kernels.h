@@ -36,8 +36,7 @@ constexpr size_t SketchSumsOf(size_t n) {
 // the others are for devices only.  Spans and pointers are of the stream's
 // device unless said otherwise.
 // `indices_at_least` is missing: its output has no size that is known before it
-// ends, and its one caller, AdaComp, is refused on a device
-// (compress/registry.h, CheckOnDevice).
+// ends, and its one caller, AdaComp, compresses gradients on the host.
 struct DeviceKernels {
   std::string_view name;  // "CUDA", "fibers"
 

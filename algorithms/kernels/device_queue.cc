@@ -76,7 +76,6 @@ const DeviceQueue& DeviceQueue::Host() {
 DeviceQueue::DeviceQueue(const Kernels& table)
     : parts_(std::make_shared<Parts>()) {
   parts_->kernels = &HostDeviceKernels();
-  parts_->calls = &HostCalls();
   parts_->host = &table;
   parts_->stream = HostStream(table);
 }
@@ -158,12 +157,20 @@ void DeviceQueue::Misplaced(Device device) const {
 
 void DeviceQueue::CopyBytes(void* to, const void* from, size_t bytes) const {
   if (bytes == 0 || !Enters()) return;
+  if (on_host()) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
   const char* why = parts_->calls->copy(parts_->stream, to, from, bytes);
   if (why != nullptr) State::Fail(*parts_, "copy", why);
 }
 
 void DeviceQueue::ClearBytes(void* memory, size_t bytes) const {
   if (bytes == 0 || !Enters()) return;
+  if (on_host()) {
+    std::memset(memory, 0, bytes);
+    return;
+  }
   const char* why = parts_->calls->clear(parts_->stream, memory, bytes);
   if (why != nullptr) State::Fail(*parts_, "clear", why);
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "algorithms/base/status_macros.h"
+#include "algorithms/game/wrapped_game.h"
 #include "algorithms/kernels/device_state.h"
 #include "algorithms/method/method.h"
 
@@ -43,14 +44,13 @@ ParameterLayout Doubled(const ParameterLayout& layout) {
 // A correction that comes rounds late wants a smaller rate: quadratics of seven
 // peers on a ring, two steps a round, converge at 0.05 with h of 1 and diverge
 // with 3; at 0.01 they converge with 8, too.
-class TrackedGame final : public Game, private MixingHooks {
+class TrackedGame final : public WrappedGame, private MixingHooks {
  public:
   // t belongs to the discriminator's extent, so that the generator's is what
   // it was; its segments are named "tracked.*".
   explicit TrackedGame(std::unique_ptr<Game> inner);
 
   const ParameterLayout& layout() const override { return layout_; }
-  const DeviceQueue& queue() const override { return inner_->queue(); }
   DeviceSpan<float> device_parameters() override { return parameters_; }
   // t, then zeros.
   DeviceSpan<const float> device_gradients() const override {
@@ -58,11 +58,8 @@ class TrackedGame final : public Game, private MixingHooks {
   }
   // Both players at once; else kFailedPrecondition.
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override;
-  void PrefetchBatch(RngKey key) override { inner_->PrefetchBatch(key); }
   MixingHooks* hooks() override { return this; }
-  bool PrepareState() override { return inner_->PrepareState(); }
   void VisitState(StateVisitor& visitor) override;
-  Evaluator* evaluator() override { return inner_->evaluator(); }
 
  private:
   Extent extent() const override { return {size(), size()}; }
@@ -74,7 +71,6 @@ class TrackedGame final : public Game, private MixingHooks {
     return parameters_.span().subspan(size(), size());
   }
 
-  const std::unique_ptr<Game> inner_;
   const ParameterLayout layout_;
   DeviceVector<float> parameters_;
   DeviceVector<float> gradients_;
@@ -82,12 +78,12 @@ class TrackedGame final : public Game, private MixingHooks {
 };
 
 TrackedGame::TrackedGame(std::unique_ptr<Game> inner)
-    : inner_(std::move(inner)),
-      layout_(Doubled(inner_->layout())),
+    : WrappedGame(std::move(inner)),
+      layout_(Doubled(game().layout())),
       parameters_(queue(), layout_.size(), "parameters and tracked gradients"),
       gradients_(queue(), layout_.size(), "the tracked gradients"),
-      previous_(queue(), inner_->layout().size(), "the last gradients") {
-  queue().Copy(inner_->device_parameters(), parameters_.span().first(size()));
+      previous_(queue(), game().layout().size(), "the last gradients") {
+  queue().Copy(game().device_parameters(), parameters_.span().first(size()));
 }
 
 absl::StatusOr<Losses> TrackedGame::Gradient(Players players, RngKey key) {
@@ -98,10 +94,9 @@ absl::StatusOr<Losses> TrackedGame::Gradient(Players players, RngKey key) {
   }
   // The game inside has a vector of its own, since its layout is half of this
   // one's.
-  queue().Copy(parameters_.span().first(size()), inner_->device_parameters());
-  GOSSAMER_ASSIGN_OR_RETURN(const Losses losses,
-                            inner_->Gradient(players, key));
-  const DeviceSpan<const float> g = inner_->device_gradients();
+  queue().Copy(parameters_.span().first(size()), game().device_parameters());
+  GOSSAMER_ASSIGN_OR_RETURN(const Losses losses, game().Gradient(players, key));
+  const DeviceSpan<const float> g = game().device_gradients();
   const DeviceSpan<float> out = gradients_.span().first(size());
   queue().Copy(g, out);
   queue().Run(&DeviceKernels::axpy, -1.0f, previous_, out);
@@ -133,7 +128,7 @@ std::vector<float> TrackedGame::Added() const {
 
 void TrackedGame::VisitState(StateVisitor& visitor) {
   PrefixedVisitor inner(visitor, "tracked.");
-  inner_->VisitState(inner);
+  game().VisitState(inner);
   VisitFloats(visitor, "previous_gradient", queue(), previous_);
 }
 

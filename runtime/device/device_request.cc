@@ -48,7 +48,8 @@ absl::Status CheckCudaDevice(const DeviceCalls& calls, int index) {
         "there is no NVIDIA driver (libcuda.so.1); install one, or in a "
         "container let the GPUs in");
   }
-  if (driver < build) {
+  // A driver runs all programs of its CUDA's major version.
+  if (driver / 1000 < build / 1000) {
     return absl::FailedPreconditionError(
         absl::StrCat("the NVIDIA driver knows CUDA ", VersionText(driver),
                      ", and this build is of ", VersionText(build),
@@ -70,25 +71,17 @@ absl::Status CheckCudaDevice(const DeviceCalls& calls, int index) {
 }
 
 absl::StatusOr<ChosenDevice> ChooseDevice(
-    const DeviceRequest& request, uint64_t ordinal,
+    std::optional<int> index, uint64_t ordinal,
     absl::FunctionRef<absl::StatusOr<const CudaLibrary*>()> open) {
-  if (request.kind == DeviceRequest::kCpu) return ChosenDevice{};
-  const auto cuda = [&]() -> absl::StatusOr<ChosenDevice> {
-    GOSSAMER_ASSIGN_OR_RETURN(const CudaLibrary* const library, open());
-    const DeviceCalls& calls = *library->calls;
-    GOSSAMER_RETURN_IF_ERROR(CheckCudaDevice(calls, request.index.value_or(0)));
-    if (request.index) {
-      return ChosenDevice{{Device::kCuda, *request.index}, library};
-    }
+  GOSSAMER_ASSIGN_OR_RETURN(const CudaLibrary* const library, open());
+  const DeviceCalls& calls = *library->calls;
+  GOSSAMER_RETURN_IF_ERROR(CheckCudaDevice(calls, index.value_or(0)));
+  if (!index) {
     int devices = 1;
     calls.count(&devices);  // it has answered before
-    const auto index =
-        static_cast<int>(ordinal % static_cast<uint64_t>(devices));
-    return ChosenDevice{{Device::kCuda, index}, library};
-  };
-  absl::StatusOr<ChosenDevice> chosen = cuda();
-  if (chosen.ok() || request.kind == DeviceRequest::kCuda) return chosen;
-  return ChosenDevice{.why = std::string(chosen.status().message())};
+    index = static_cast<int>(ordinal % static_cast<uint64_t>(devices));
+  }
+  return ChosenDevice{{Device::kCuda, *index}, library};
 }
 
 }  // namespace gossamer

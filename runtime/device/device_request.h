@@ -33,17 +33,15 @@ absl::StatusOr<DeviceRequest> ParseDeviceRequest(std::string_view text);
 
 struct ChosenDevice {
   Device device = {};
-  const CudaLibrary* library = nullptr;  // null on the host
-  std::string why = "";  // of `auto` on the host: what a GPU would need
+  const CudaLibrary* library = nullptr;
 };
 
-// `open` gives the library, and is called unless the request is for the host.
-// A request for no certain GPU gets that of number `ordinal` modulo their
-// number, so that programs of one machine with ordinals of their own are spread
-// over all.  kFailedPrecondition if a GPU is demanded and cannot be had: what
-// is missing and what to do.
+// `open` gives the library.  Without an index it is the GPU of number `ordinal`
+// modulo their number, so that programs of one machine with ordinals of their
+// own are spread over all.  kFailedPrecondition: what is missing and what to
+// do.
 absl::StatusOr<ChosenDevice> ChooseDevice(
-    const DeviceRequest& request, uint64_t ordinal,
+    std::optional<int> index, uint64_t ordinal,
     absl::FunctionRef<absl::StatusOr<const CudaLibrary*>()> open);
 
 // kFailedPrecondition unless the driver is there and new enough and has a GPU

@@ -61,11 +61,9 @@ absl::Status PeerDevice::OpenQueue(const PeerDeviceOptions& options) {
     if (!options.why_on_host.empty()) {
       return absl::FailedPreconditionError(options.why_on_host);
     }
-    // A demand says what is missing, which `auto` answers with the CPU below.
-    const DeviceRequest demand = {DeviceRequest::kCuda, request->index};
-    GOSSAMER_ASSIGN_OR_RETURN(
-        const ChosenDevice chosen,
-        ChooseDevice(demand, options.ordinal, [&] { return options.cuda(); }));
+    GOSSAMER_ASSIGN_OR_RETURN(const ChosenDevice chosen,
+                              ChooseDevice(request->index, options.ordinal,
+                                           [&] { return options.cuda(); }));
     const CudaLibrary& library = *chosen.library;
     // Before the first question to torch (cuda_library.h).
     GOSSAMER_RETURN_IF_ERROR(options.torch());

@@ -82,8 +82,8 @@ absl::Status CallersPeer::UseCudaMemory(float* parameters, int index) {
   }
   const std::string why = WhyOnHost(options_.config);
   if (!why.empty()) return absl::InvalidArgumentError(why);
-  const absl::StatusOr<ChosenDevice> chosen = ChooseDevice(
-      {DeviceRequest::kCuda, index}, /*ordinal=*/0, OpenCudaLibrary);
+  const absl::StatusOr<ChosenDevice> chosen =
+      ChooseDevice(index, /*ordinal=*/0, OpenCudaLibrary);
   if (!chosen.ok()) {
     return absl::InvalidArgumentError(chosen.status().message());
   }

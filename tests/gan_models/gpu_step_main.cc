@@ -169,8 +169,8 @@ DeviceQueue QueueOf(const std::string& device) {
   if (const absl::Status opened = OpenTorchCuda(); !opened.ok()) {
     OrExit<int>(opened, kNoDevice);
   }
-  const ChosenDevice chosen =
-      OrExit(ChooseDevice(request, /*ordinal=*/0, OpenCudaLibrary), kNoDevice);
+  const ChosenDevice chosen = OrExit(
+      ChooseDevice(request.index, /*ordinal=*/0, OpenCudaLibrary), kNoDevice);
   return OrExit(DeviceQueue::Open(*chosen.library->kernels,
                                   *chosen.library->calls, chosen.device),
                 kNoDevice);

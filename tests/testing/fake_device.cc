@@ -409,10 +409,6 @@ const DeviceCalls& FakeDevice::calls() {
             });
           },
       .poll = Poll,
-      // All streams are done in one order.
-      .wait = [](DeviceStream*, DeviceEvent*) -> const char* {
-        return nullptr;
-      },
       .synchronize = Synchronize,
       .begin_capture =
           [](DeviceStream* stream) {

@@ -9,6 +9,11 @@
 #include "topology/view.h"
 
 namespace gossamer {
+namespace {
+
+constexpr size_t kMaxNoted = 1000;
+
+}  // namespace
 
 absl::Status CheckFleetSize(const FleetOptions& options, int peers) {
   GOSSAMER_ASSIGN_OR_RETURN(
@@ -54,6 +59,8 @@ absl::Status FleetSizes::Check(int members) {
 bool FleetSizes::CanHave(int members, const std::string& instead) {
   const absl::Status possible = Check(members);
   if (possible.ok()) return true;
+  // Members that come and go may ask for ever.
+  if (noted_.size() == kMaxNoted) noted_.clear();
   if (noted_.insert(absl::StrCat(instead, members)).second) {
     notes_.Add(absl::StrCat(instead, ": a fleet of ", members,
                             " cannot be: ", std::string(possible.message())));

@@ -36,7 +36,7 @@ std::map<absl::string_view, std::string> ByKey(
 struct Difference {
   std::string own, others;
 };
-std::optional<Difference> FirstDifference(
+std::optional<Difference> DifferingLines(
     absl::string_view own, absl::string_view others,
     const std::vector<std::string>& keys = {}) {
   const auto a = ByKey(own), b = ByKey(others);
@@ -116,7 +116,7 @@ absl::Status Registrar::Check(const Registration& r, bool first) const {
     const std::string& run =
         first ? options_.configuration : roster_.configuration();
     if (!r.configuration.empty() && !run.empty()) {
-      if (const auto d = FirstDifference(r.configuration, run)) {
+      if (const auto d = DifferingLines(r.configuration, run)) {
         difference = absl::StrCat(": the peer has ", Short(d->own),
                                   ", the run ", Short(d->others));
       }
@@ -139,8 +139,8 @@ absl::Status Registrar::Check(const Registration& r, bool first) const {
                                    "service decides by its own: ",
                                    kStart));
     }
-    const auto d = FirstDifference(r.configuration, options_.configuration,
-                                   options_.decides);
+    const auto d = DifferingLines(r.configuration, options_.configuration,
+                                  options_.decides);
     if (!r.configuration.empty() && d) {
       return Mismatch(
           r, absl::StrCat(
@@ -210,8 +210,8 @@ absl::Status Registrar::Classify(const Registration& r, MemberRecord& member,
   const bool goes_on = known && member.standing == Standing::kMember &&
                        !r.checkpoint_rounds.empty();
   member.needs_parameters = !r.has_parameters && !goes_on;
-  // Restore has not taken the view that the peer trains by: it is not newer
-  // than the present one, which is without the peer, or of another store.  The
+  // The view that the peer trains by was not recovered: it is not newer than
+  // the present one, which is without the peer, or of another store.  The
   // peer hears that it is outside, and comes as another incarnation.
   if (!known && r.trains && r.view) {
     member.standing = Standing::kEvicted;

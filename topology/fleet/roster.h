@@ -103,8 +103,8 @@ class Roster {
   // This object has seen every registration of the run, and has dropped none.
   bool complete_;
   uint64_t version_ = 1;
-  // Only messages depend on the first, and only the beginning on the second, so
-  // neither is in the record.
+  // These are not in the record: only messages depend on the texts, and only
+  // the beginning on the hash.
   std::string layout_, configuration_;
   uint64_t initial_parameters_hash_ = 0;
 };

@@ -40,9 +40,11 @@ void Suspicion::Learn(const FleetHeartbeat& heartbeat, absl::Time now) {
   if (fresh.empty()) return;
   roster_.counts().suspicions += fresh.size();
   // A peer may begin and end suspicions as often as it may call.
-  std::erase_if(noted_, [this](const auto& noted) {
-    return roster_.Find(noted.first) == nullptr;
-  });
+  const auto gone = [this](const auto& kept) {
+    return roster_.Find(kept.first) == nullptr;
+  };
+  std::erase_if(noted_, gone);
+  absl::erase_if(suspecters_, gone);
   Throttle& noted = noted_[heartbeat.peer_id];
   if (noted.Due(now) > 0) {
     const uint64_t times = noted.seen();

@@ -130,15 +130,13 @@ const DeviceCalls& CudaCalls() {
           },
       .poll =
           [](DeviceEvent* event, bool* done) {
+            // The line below would hide a launch that failed.
+            if (const char* error = Text(cudaPeekAtLastError())) return error;
             const cudaError_t state = cudaEventQuery(Of(event));
             *done = state != cudaErrorNotReady;
             // It is an answer, and the next call must not take it for an error.
             if (!*done) cudaGetLastError();
             return *done ? Text(state) : nullptr;
-          },
-      .wait =
-          [](DeviceStream* stream, DeviceEvent* event) {
-            return Text(cudaStreamWaitEvent(Of(stream), Of(event), 0));
           },
       .synchronize =
           [](DeviceStream* stream) {

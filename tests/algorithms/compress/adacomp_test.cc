@@ -13,7 +13,7 @@
 #include "tests/algorithms/golden_file.h"
 
 namespace gossamer {
-namespace {
+namespace adacomp_test {
 
 ParameterLayout Dense(int64_t rows, int64_t columns) {
   return ParameterLayout({{"w", Player::kGenerator, {rows, columns}, {}}});
@@ -239,5 +239,5 @@ TEST(AdaCompTest, PayloadsHaveTheBytesOfTheGoldenFile) {
   EXPECT_EQ(std::memcmp(kept.data(), bytes.data(), kept.size()), 0);
 }
 
-}  // namespace
+}  // namespace adacomp_test
 }  // namespace gossamer

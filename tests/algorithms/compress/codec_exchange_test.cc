@@ -18,7 +18,7 @@
 #include "tests/algorithms/compress/codec_testing.h"
 
 namespace gossamer {
-namespace {
+namespace codec_exchange_test {
 
 TEST(CodecExchangeTest, ReplicaIsTheSumOfWhatTheReceiverDecodedBitForBit) {
   const ParameterLayout layout({{"g.w", Player::kGenerator, {9, 127}, {}},
@@ -289,5 +289,5 @@ TEST(CodecExchangeTest, OneBitFollowsWithinTheShrinkingStep) {
   }
 }
 
-}  // namespace
+}  // namespace codec_exchange_test
 }  // namespace gossamer

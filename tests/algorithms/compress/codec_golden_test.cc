@@ -17,7 +17,7 @@
 #include "tests/algorithms/kernels/device_as_host.h"
 
 namespace gossamer {
-namespace {
+namespace codec_golden_test {
 
 ParameterLayout Layout() {
   return ParameterLayout({{"g.bias", Player::kGenerator, {11}, {}},
@@ -143,5 +143,5 @@ TEST_P(SharedGoldenTest, BytesAreThoseOfTheFile) {
   }
 }
 
-}  // namespace
+}  // namespace codec_golden_test
 }  // namespace gossamer

@@ -18,7 +18,7 @@
 #include "tests/algorithms/compress/codec_testing.h"
 
 namespace gossamer {
-namespace {
+namespace codec_hostile_test {
 
 TEST(HostileBytesTest, WrongFormatsAndSizesAreDataLoss) {
   const auto codec = Make("innov-int4");
@@ -232,5 +232,5 @@ TEST(HostileBytesTest, ManyLargestPayloadsCannotOverflowTheDifference) {
   }
 }
 
-}  // namespace
+}  // namespace codec_hostile_test
 }  // namespace gossamer

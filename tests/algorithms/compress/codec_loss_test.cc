@@ -13,7 +13,7 @@
 #include "tests/algorithms/compress/distributions.h"
 
 namespace gossamer {
-namespace {
+namespace codec_loss_test {
 
 // The loss of a format for each distribution, ‖v − C(v)‖² / ‖v‖²: at most this.
 struct Loss {
@@ -137,5 +137,5 @@ TEST(CodecLossTest, QuantizationNoiseIsThatOfTheTables) {
   EXPECT_NEAR(relative(WireFormat::kTopK), 0.88, 0.01);
 }
 
-}  // namespace
+}  // namespace codec_loss_test
 }  // namespace gossamer

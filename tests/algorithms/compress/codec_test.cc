@@ -16,7 +16,7 @@
 #include "tests/algorithms/compress/codec_testing.h"
 
 namespace gossamer {
-namespace {
+namespace codec_test {
 
 TEST(CodecTest, TheLargestStepSizeIsAtLeastTheirOwn) {
   for (const std::string_view name : Codec::Names()) {
@@ -281,5 +281,15 @@ TEST(CodecTest, TablesGiveTheSameBytesAndBits) {
   }
 }
 
-}  // namespace
+// An edge announces the bytes of a payload in 32 bits.
+TEST(CodecTest, APayloadThatIsTooLargeIsRefused) {
+  const ParameterLayout layout(
+      {{"g.dense", Player::kGenerator, {1 << 15, 1 << 15}, {}}});
+  const absl::Status refused = Codec::Create("innov-int4", layout).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.message()),
+              ::testing::HasSubstr("write innov-int4:fragments=3"));
+}
+
+}  // namespace codec_test
 }  // namespace gossamer

@@ -16,7 +16,7 @@
 #include "tests/algorithms/compress/qsgd_testing.h"
 
 namespace gossamer {
-namespace {
+namespace elias_packer_test {
 
 constexpr const char* kPacked[] = {
     "coding=gamma",
@@ -178,5 +178,5 @@ TEST(EliasPackerTest, DamagedBytesAreRefusedOrUnpackToFiniteValues) {
   EXPECT_GT(valid, 150);
 }
 
-}  // namespace
+}  // namespace elias_packer_test
 }  // namespace gossamer

@@ -16,7 +16,7 @@
 #include "tests/algorithms/compress/qsgd_testing.h"
 
 namespace gossamer {
-namespace {
+namespace elias_test {
 
 std::string BitsOf(BitCode code) {
   std::string bits;
@@ -268,5 +268,5 @@ TEST(BitReaderTest, LookingAheadShowsTheSameBitsAsSkippingThere) {
   }
 }
 
-}  // namespace
+}  // namespace elias_test
 }  // namespace gossamer

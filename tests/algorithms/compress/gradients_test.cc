@@ -13,7 +13,7 @@
 #include "tests/algorithms/golden_file.h"
 
 namespace gossamer {
-namespace {
+namespace gradients_test {
 
 using testing::HasSubstr;
 
@@ -447,5 +447,5 @@ TEST(QuantizedGradientsTest, PayloadsHaveTheBytesOfTheGoldenFiles) {
   }
 }
 
-}  // namespace
+}  // namespace gradients_test
 }  // namespace gossamer

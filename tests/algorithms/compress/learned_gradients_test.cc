@@ -15,7 +15,7 @@
 #include "tests/algorithms/compress/gradient_fleet.h"
 
 namespace gossamer {
-namespace {
+namespace learned_gradients_test {
 
 using testing::HasSubstr;
 using Phase = LearningPhase;
@@ -578,5 +578,5 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values("lgc:rate=20,full=0,learn=1,worst=0.99,again=0",
                     "lgc:rate=20,full=0,learn=1,worst=0.99,again=0,server=1"));
 
-}  // namespace
+}  // namespace learned_gradients_test
 }  // namespace gossamer

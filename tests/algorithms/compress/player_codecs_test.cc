@@ -19,7 +19,7 @@
 #include "tests/algorithms/golden_file.h"
 
 namespace gossamer {
-namespace {
+namespace player_codecs_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -260,11 +260,5 @@ TEST(PlayerCodecsTest, EncodedSizeIsThatOfAPayloadOfAllPlayers) {
   EXPECT_GT(fixed->EncodedSize(WireFormat::kJoint), 0u);
 }
 
-TEST(PlayerCodecsTest, ADeviceChecksTheCodecOfEveryPlayer) {
-  EXPECT_TRUE(CheckOnDevice("innov-int4; G=innov-sign every 2").ok());
-  ASSERT_FALSE(CheckOnDevice("lgc").ok());
-  EXPECT_EQ(CheckOnDevice("innov-int4; G=lgc"), CheckOnDevice("lgc"));
-}
-
-}  // namespace
+}  // namespace player_codecs_test
 }  // namespace gossamer

@@ -18,7 +18,7 @@
 #include "tests/algorithms/kernels/device_as_host.h"
 
 namespace gossamer {
-namespace {
+namespace qsgd_test {
 
 constexpr const char* kQsgds[] = {
     "",        "levels=1,bucket=128",         "levels=127",
@@ -203,5 +203,5 @@ TEST(QsgdTest, PaddingMustBeZero) {
   }
 }
 
-}  // namespace
+}  // namespace qsgd_test
 }  // namespace gossamer

@@ -11,7 +11,7 @@
 #include "tests/algorithms/compress/gradient_fleet.h"
 
 namespace gossamer {
-namespace {
+namespace sparse_gradients_test {
 
 ParameterLayout OneSegment(int64_t rows, int64_t columns) {
   return ParameterLayout({{"g", Player::kGenerator, {rows, columns}, {}}});
@@ -279,5 +279,5 @@ TEST(ChunkChoiceTest, KnowsWhereASegmentEnds) {
   }
 }
 
-}  // namespace
+}  // namespace sparse_gradients_test
 }  // namespace gossamer

@@ -306,8 +306,11 @@ class PythonInputsTest(FleetTest):
         self.assertGreaterEqual(int(again[0][0]), max(first), out)
 
     def test_a_folder_has_one_run(self):
+        # Beside it, pairs that can be read once, and a line that is no text.
         source = """
-            fleet = gossamer.join(players={"G": G, "D": D})
+            import sys
+            sys.stdout.buffer.write(b"no text: \\xff\\n")
+            fleet = gossamer.join(players={"G": G.named_parameters(), "D": D})
             while fleet.mix():
                 pass
             """
@@ -315,6 +318,8 @@ class PythonInputsTest(FleetTest):
         self.fleet(source, "one", *options)
         self.assertIn("rounds: 5\n",
                       (self.folder / "one/config.textproto").read_text())
+        self.assertIn("no text: \ufffd\n",
+                      (self.folder / "one/program-1.log").read_text())
         out = self.fleet(source, "one", *options, status=2)
         self.assertIn("has a run already", out)
         out = self.fleet(source, "one", "--overwrite", "--set", "rouns=5",

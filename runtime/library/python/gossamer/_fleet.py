@@ -38,15 +38,13 @@ class ForkedError(FleetError):
     """A fleet that was joined in the process of which this one is a fork."""
 
 
-def _check(code):
+def _check(code, invalid=ValueError):
     if code >= 0:
         return code
     why = _library.error()
     if code == _library.FORKED:
         raise ForkedError(why)
-    if code == _library.INVALID:
-        raise PlayersError(why) if "mix: " in why else ValueError(why)
-    raise FleetError(why)
+    raise invalid(why) if code == _library.INVALID else FleetError(why)
 
 
 def _number(loss):
@@ -234,7 +232,7 @@ class Fleet:
             self._players.give()
             self._settle()
             with self._on_device():
-                _check(library.gossamer_mix(self._peer))
+                _check(library.gossamer_mix(self._peer), invalid=PlayersError)
             self._waiting = True
             return self._await_turn()
         finally:
@@ -336,8 +334,8 @@ class Fleet:
             raise ValueError(f"shard: {len(dataset)} examples are too few for "
                              f"{status.peers} peers")
         generator = torch.Generator()
-        generator.manual_seed(status.seed * 1_000_003 + status.id +
-                              1_000_000_007 * (status.round - 1))
+        generator.manual_seed((status.seed * 1_000_003 + status.id +
+                               1_000_000_007 * (status.round - 1)) % 2**63)
         return self.loop(torch.utils.data.DataLoader(
             torch.utils.data.Subset(dataset, own), batch_size=batch_size,
             shuffle=shuffle, generator=generator, **loader))

@@ -12,7 +12,7 @@ and so is a GPU's whose place in the vector is not aligned.
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import torch
 
@@ -133,7 +133,9 @@ class Players:
                     "there are no players")
             raise PlayersError(
                 f'{what}; give players={{"G": generator, "D": discriminator}}')
-        self._owners = dict(players)
+        # An iterator of pairs can be read once.
+        self._owners = {name: list(owner) if isinstance(owner, Iterator) else owner
+                        for name, owner in dict(players).items()}
         self._buffers = buffers
         self.entries = self._collect()
         seen = {}

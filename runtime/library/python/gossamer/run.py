@@ -248,7 +248,9 @@ class Fleet:
             # Sessions of their own keep Ctrl-C to this process.
             child = subprocess.Popen(
                 command, env=environment, stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT, text=True, start_new_session=True,
+                stderr=subprocess.STDOUT, start_new_session=True,
+                # A program may print what is no text.
+                encoding="utf-8", errors="replace",
                 # They hold the lock, too.
                 pass_fds=[self._lock.fileno()],
                 preexec_fn=_end_with(os.getpid()))
@@ -263,11 +265,14 @@ class Fleet:
 
     def _print(self, number, child):
         path = self._run_dir / f"program-{number}.log"
-        with open(path, "w") as log:
+        with open(path, "w", encoding="utf-8") as log:
+            # A program whose lines nobody took would wait for ever: neither a
+            # full disk nor a terminal that has gone ends this.
             for line in child.stdout:
-                log.write(line)
-                log.flush()
-                with contextlib.suppress(OSError):  # the terminal has gone
+                with contextlib.suppress(OSError):
+                    log.write(line)
+                    log.flush()
+                with contextlib.suppress(OSError):
                     sys.stdout.write(f"[{number}] {line}")
                     sys.stdout.flush()
 
