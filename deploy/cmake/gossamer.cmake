@@ -68,7 +68,7 @@ function(gossamer_library NAME)
 endfunction()
 
 # A program's sources are not for unity builds: each command has its own examples
-# and options in its unnamed namespace, each test its own helpers.
+# and options in its unnamed namespace.
 function(gossamer_program NAME)
   cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
   add_executable(${NAME} ${ARG_SRCS})
@@ -99,8 +99,19 @@ function(gossamer_test NAME)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 600)
   endif()
+  # Sources are compiled together where CMAKE_UNITY_BUILD is on.  In one unnamed
+  # namespace, functions of one name would be overloads of each other.
+  list(LENGTH ARG_SRCS COUNT)
+  foreach(SRC ${ARG_SRCS})
+    cmake_path(ABSOLUTE_PATH SRC)
+    file(STRINGS ${SRC} UNNAMED REGEX "^namespace {" LIMIT_COUNT 1)
+    if(COUNT GREATER 1 AND SRC MATCHES "_test.cc$" AND UNNAMED)
+      cmake_path(GET SRC STEM NAMESPACE)
+      message(FATAL_ERROR "${SRC}: write \"namespace ${NAMESPACE} {\" for the unnamed namespace: "
+                          "${NAME}_test has several sources")
+    endif()
+  endforeach()
   add_executable(${NAME}_test ${ARG_SRCS})
-  set_target_properties(${NAME}_test PROPERTIES UNITY_BUILD OFF)
   target_link_libraries(${NAME}_test PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
   add_test(NAME ${NAME} COMMAND ${NAME}_test WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   gossamer_time_limit(${ARG_TIMEOUT} ${NAME})

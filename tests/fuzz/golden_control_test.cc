@@ -21,7 +21,7 @@
 #include "topology/fleet/view_message.h"
 
 namespace gossamer {
-namespace {
+namespace golden_control_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -282,5 +282,5 @@ TEST(GoldenControlTest, AVersionInCommonIsSpokenAndNoneRefusedWithBoth) {
   EXPECT_TRUE((*fleet)->Register(r, now).ok());
 }
 
-}  // namespace
+}  // namespace golden_control_test
 }  // namespace gossamer

@@ -14,7 +14,7 @@
 #include "tests/fuzz/golden_wire.h"
 
 namespace gossamer {
-namespace {
+namespace golden_edge_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -72,5 +72,5 @@ TEST(GoldenEdgeTest, AnotherVersionIsRefusedWithBothNumbers) {
   }
 }
 
-}  // namespace
+}  // namespace golden_edge_test
 }  // namespace gossamer

@@ -14,7 +14,7 @@
 #include "tests/testing/at_once.h"
 
 namespace gossamer {
-namespace {
+namespace golden_peer_test {
 
 constexpr PeerId kMember{1}, kJoiner{9};
 
@@ -119,5 +119,5 @@ TEST(GoldenPeerTest, ProbesAreAsTheyWere) {
   ExpectGoldenWire("link-probes/errand", ping_request);
 }
 
-}  // namespace
+}  // namespace golden_peer_test
 }  // namespace gossamer

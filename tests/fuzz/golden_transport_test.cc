@@ -13,7 +13,7 @@
 #include "tests/fuzz/golden_wire.h"
 
 namespace gossamer {
-namespace {
+namespace golden_transport_test {
 
 using ::testing::HasSubstr;
 
@@ -93,5 +93,5 @@ TEST(GoldenTransportTest, ImpossibleVersionsAreNoHello) {
   }
 }
 
-}  // namespace
+}  // namespace golden_transport_test
 }  // namespace gossamer

@@ -15,7 +15,7 @@
 #include "tests/fuzz/largest_allocation.h"
 
 namespace gossamer::fuzz {
-namespace {
+namespace replay_test {
 
 // Neighbours of each kind, spread over the input.
 constexpr size_t kNeighbours = 400;
@@ -72,5 +72,5 @@ TEST(FuzzReplayTest, EverySeedHasATarget) {
   }
 }
 
-}  // namespace
+}  // namespace replay_test
 }  // namespace gossamer::fuzz

@@ -13,7 +13,7 @@
 #include "tests/gan_models/testing.h"
 
 namespace gossamer {
-namespace {
+namespace cifar_files_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -164,5 +164,5 @@ TEST(CifarFilesTest, Cifar100TakesTheFineLabel) {
   EXPECT_EQ(read->train.image(0)[ImageBytes(32) - 1], 42);
 }
 
-}  // namespace
+}  // namespace cifar_files_test
 }  // namespace gossamer

@@ -14,7 +14,7 @@
 #include "tests/gan_models/testing.h"
 
 namespace gossamer {
-namespace {
+namespace dataset_test {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
@@ -272,5 +272,5 @@ TEST(GaussianMixtureTest, ClassesAreModesAndDirichletSkewsThem) {
   EXPECT_NE(a, b);
 }
 
-}  // namespace
+}  // namespace dataset_test
 }  // namespace gossamer

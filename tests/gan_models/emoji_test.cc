@@ -17,7 +17,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace emoji_test {
 
 using ::testing::HasSubstr;
 
@@ -260,5 +260,5 @@ TEST(EmojiRendererTest, ErrorsSayWhatToInstall) {
               HasSubstr("48 pixels"));
 }
 
-}  // namespace
+}  // namespace emoji_test
 }  // namespace gossamer

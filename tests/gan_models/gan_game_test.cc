@@ -18,7 +18,7 @@
 #include "tests/gan_models/testing.h"
 
 namespace gossamer {
-namespace {
+namespace gan_game_test {
 
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
@@ -533,5 +533,5 @@ TEST(MakeGanTest, RefusesWithTheFieldAndTheKnownNames) {
   EXPECT_THAT(message(Points(), 0), HasSubstr("threads"));
 }
 
-}  // namespace
+}  // namespace gan_game_test
 }  // namespace gossamer

@@ -16,7 +16,7 @@
 #include "tests/gan_models/testing.h"
 
 namespace gossamer {
-namespace {
+namespace gan_gradients_test {
 
 using ::testing::HasSubstr;
 
@@ -177,5 +177,5 @@ TEST_F(GanGradientsTest, SaysWhichTensorIsWrong) {
             absl::StatusCode::kNotFound);
 }
 
-}  // namespace
+}  // namespace gan_gradients_test
 }  // namespace gossamer

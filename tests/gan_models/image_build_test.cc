@@ -28,7 +28,7 @@
 #include "tests/testing/temporary_folder.h"
 
 namespace gossamer {
-namespace {
+namespace image_build_test {
 
 using ::testing::AllOf;
 using ::testing::Contains;
@@ -299,5 +299,5 @@ TEST_F(ImageBuildTest, BothPartsNeedAPicture) {
               HasSubstr("gives 3 pictures to train and 0 to compare with"));
 }
 
-}  // namespace
+}  // namespace image_build_test
 }  // namespace gossamer

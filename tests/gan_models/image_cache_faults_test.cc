@@ -21,7 +21,7 @@
 #include "tests/testing/temporary_folder.h"
 
 namespace gossamer {
-namespace {
+namespace image_cache_faults_test {
 
 using Effect = CallFault::Effect;
 
@@ -146,5 +146,5 @@ TEST_F(ImageCacheFaults, InterruptedAndShortCallsGoOn) {
   EXPECT_GT(writes, 8);
 }
 
-}  // namespace
+}  // namespace image_cache_faults_test
 }  // namespace gossamer

@@ -20,7 +20,7 @@
 #include "tests/testing/temporary_folder.h"
 
 namespace gossamer {
-namespace {
+namespace image_cache_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -216,5 +216,5 @@ TEST_F(ImageCacheTest, MemoryDoesNotGrowWithTheFile) {
   EXPECT_LT(OwnMemory() - before, kMax);
 }
 
-}  // namespace
+}  // namespace image_cache_test
 }  // namespace gossamer

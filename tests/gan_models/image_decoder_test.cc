@@ -15,7 +15,7 @@
 #include "tests/testing/peak_memory.h"
 
 namespace gossamer {
-namespace {
+namespace image_decoder_test {
 
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
@@ -200,5 +200,5 @@ TEST(ImageDecoderTest, AJpegOfTooManyScansIsRefused) {
               AnyOf(HasSubstr("more than 100 scans"), HasSubstr("JPEG: ")));
 }
 
-}  // namespace
+}  // namespace image_decoder_test
 }  // namespace gossamer

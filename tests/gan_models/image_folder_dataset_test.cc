@@ -17,7 +17,7 @@
 #include "tests/testing/temporary_folder.h"
 
 namespace gossamer {
-namespace {
+namespace image_folder_dataset_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -198,5 +198,5 @@ TEST_F(ImageFolderDatasetTest, WrongSpecsAreRefusedWithWhatToDo) {
   EXPECT_THAT(message(1), HasSubstr("set --data"));
 }
 
-}  // namespace
+}  // namespace image_folder_dataset_test
 }  // namespace gossamer

@@ -15,7 +15,7 @@
 #include "tests/testing/temporary_folder.h"
 
 namespace gossamer {
-namespace {
+namespace image_folder_test {
 
 using ::testing::AllOf;
 using ::testing::Contains;
@@ -155,5 +155,5 @@ TEST_F(ImageFolderTest, TheHashIsOfNamesAndClasses) {
   EXPECT_NE(ImageFolder::Scan(root())->fingerprint(), moved);
 }
 
-}  // namespace
+}  // namespace image_folder_test
 }  // namespace gossamer

@@ -13,7 +13,7 @@
 #include "tests/gan_models/picture_files.h"
 
 namespace gossamer {
-namespace {
+namespace image_resize_test {
 
 double Lanczos3(double x) {
   const auto sinc = [](double v) {
@@ -125,5 +125,5 @@ TEST(ImageResizeTest, WeightsOfEveryPixelAddUpToOne) {
   }
 }
 
-}  // namespace
+}  // namespace image_resize_test
 }  // namespace gossamer

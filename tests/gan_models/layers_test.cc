@@ -21,7 +21,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace layers_test {
 
 at::Tensor Gaussian(RngKey key, const std::vector<int64_t>& shape) {
   const int64_t n = std::reduce(shape.begin(), shape.end(), int64_t{1},
@@ -266,5 +266,5 @@ TEST(HingeTest, IsMadeOfItsOwnFormulas) {
       {real, fake});
 }
 
-}  // namespace
+}  // namespace layers_test
 }  // namespace gossamer

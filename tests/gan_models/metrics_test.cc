@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace metrics_test {
 
 Features Normal(size_t n, size_t d, double mean, double deviation, RngKey key) {
   Features f;
@@ -114,5 +114,5 @@ TEST(MetricsTest, RefuseWhatHasNoScore) {
             absl::StatusCode::kDataLoss);
 }
 
-}  // namespace
+}  // namespace metrics_test
 }  // namespace gossamer

@@ -13,7 +13,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace network_test {
 
 using ::testing::HasSubstr;
 
@@ -175,5 +175,5 @@ TEST(NetworkTest, FirstValuesHaveTheirSpread) {
   }
 }
 
-}  // namespace
+}  // namespace network_test
 }  // namespace gossamer

@@ -15,7 +15,7 @@
 #include "tests/gan_models/testing.h"
 
 namespace gossamer {
-namespace {
+namespace picture_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -75,5 +75,5 @@ TEST(PictureTest, PngComesBackTheSame) {
               HasSubstr("/no/such/p.png"));
 }
 
-}  // namespace
+}  // namespace picture_test
 }  // namespace gossamer

@@ -1,42 +1,17 @@
-// Helpers of these tests: a folder that is removed at the end, and a small
-// image data set.
+// A small image data set.
 
 #ifndef GOSSAMER_TESTS_GAN_MODELS_TESTING_H_
 #define GOSSAMER_TESTS_GAN_MODELS_TESTING_H_
 
-#include <unistd.h>
-
 #include <cstdint>
-#include <filesystem>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/rng.h"
 #include "gan_models/data/cifar_files.h"
-#include "gtest/gtest.h"
+#include "tests/testing/temporary_folder.h"
 
 namespace gossamer {
-
-// A folder with a name of its own, removed with its contents at the end.
-class TemporaryFolder {
- public:
-  TemporaryFolder()
-      : path_(absl::StrCat(
-            testing::TempDir(), "/gan_models.", getpid(), ".",
-            testing::UnitTest::GetInstance()->current_test_info()->name())) {
-    std::filesystem::create_directories(path_);
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const {
-    return path_ + "/" + name;
-  }
-
- private:
-  const std::string path_;
-};
 
 // Images of smooth random colours; the label is i % 10 and pixel 0 holds i.
 inline ImageSet SmallImages(int count, RngKey key) {

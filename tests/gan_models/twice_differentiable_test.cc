@@ -21,7 +21,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace twice_differentiable_test {
 
 at::Tensor Gaussian(RngKey key, const std::vector<int64_t>& shape) {
   const int64_t n = std::reduce(shape.begin(), shape.end(), int64_t{1},
@@ -124,5 +124,5 @@ TEST(TwiceDifferentiableTest, MeanPoolIsLibtorchs) {
                                           x, {}));
 }
 
-}  // namespace
+}  // namespace twice_differentiable_test
 }  // namespace gossamer

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 namespace gossamer::simulation {
-namespace {
+namespace correction_ledger_test {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -132,5 +132,5 @@ TEST_F(CorrectionLedgerTest, TwoProcessesMustNotShareAnEpoch) {
   EXPECT_THAT(ledger_.Own(kOne, 2, 10), HasSubstr("the same epoch"));
 }
 
-}  // namespace
+}  // namespace correction_ledger_test
 }  // namespace gossamer::simulation

@@ -15,7 +15,7 @@
 #include <thread>
 
 namespace gossamer {
-namespace {
+namespace crash_note_test {
 
 using ::testing::AllOf;
 using ::testing::EndsWith;
@@ -141,5 +141,5 @@ TEST_F(CrashNoteDeathTest, AnIgnoredSignalStaysIgnored) {
       ExitedWithCode(3), Not(HasSubstr("seed 7")));
 }
 
-}  // namespace
+}  // namespace crash_note_test
 }  // namespace gossamer

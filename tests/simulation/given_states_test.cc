@@ -6,7 +6,7 @@
 #include <vector>
 
 namespace gossamer::simulation {
-namespace {
+namespace given_states_test {
 
 TEST(GivenStatesTest, AnAverageLiesBetweenTheStates) {
   GivenStates given;
@@ -20,5 +20,5 @@ TEST(GivenStatesTest, AnAverageLiesBetweenTheStates) {
   EXPECT_NE(given.Check(std::vector<float>{4, -6}), "");
 }
 
-}  // namespace
+}  // namespace given_states_test
 }  // namespace gossamer::simulation

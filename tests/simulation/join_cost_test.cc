@@ -12,7 +12,7 @@
 #include "tests/testing/serviced_fleet.h"
 
 namespace gossamer {
-namespace {
+namespace join_cost_test {
 
 using ::testing::IsEmpty;
 
@@ -92,5 +92,5 @@ INSTANTIATE_TEST_SUITE_P(
              absl::StrCat(c.joiners, "Over", c.latency, "ms", c.overlap);
     });
 
-}  // namespace
+}  // namespace join_cost_test
 }  // namespace gossamer

@@ -10,7 +10,7 @@
 #include "tests/testing/serviced_fleet.h"
 
 namespace gossamer {
-namespace {
+namespace leave_time_test {
 
 using ::testing::IsEmpty;
 
@@ -66,5 +66,5 @@ TEST(LeaveTimeTest, EightPeersLeaveInGoodOrderWithinTenSeconds) {
   }
 }
 
-}  // namespace
+}  // namespace leave_time_test
 }  // namespace gossamer

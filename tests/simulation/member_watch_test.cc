@@ -10,7 +10,7 @@
 #include <vector>
 
 namespace gossamer::simulation {
-namespace {
+namespace member_watch_test {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -173,5 +173,5 @@ TEST_F(MemberWatchTest, AFleetThatBeginsNeedsNoParameters) {
   EXPECT_THAT(watch_.Changed(record_, now_), IsEmpty());
 }
 
-}  // namespace
+}  // namespace member_watch_test
 }  // namespace gossamer::simulation

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 namespace gossamer::simulation {
-namespace {
+namespace memory_disk_test {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -124,5 +124,5 @@ TEST_F(MemoryDiskTest, AReadFailsAndTheNextOneMayNot) {
   EXPECT_FALSE(files_.Sha256("a/y").ok());
 }
 
-}  // namespace
+}  // namespace memory_disk_test
 }  // namespace gossamer::simulation

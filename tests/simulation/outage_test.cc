@@ -14,7 +14,7 @@
 #include "tests/testing/serviced_fleet.h"
 
 namespace gossamer {
-namespace {
+namespace outage_test {
 
 using ::testing::IsEmpty;
 
@@ -186,5 +186,5 @@ TEST(OutageTest, APeerThatLeavesDoesNotWaitForAnUncommittedStop) {
   }
 }
 
-}  // namespace
+}  // namespace outage_test
 }  // namespace gossamer

@@ -16,7 +16,7 @@
 #include "tests/testing/serviced_fleet.h"
 
 namespace gossamer {
-namespace {
+namespace partition_test {
 
 using ::testing::IsEmpty;
 
@@ -196,5 +196,5 @@ INSTANTIATE_TEST_SUITE_P(, PartitionTest,
                            return name;
                          });
 
-}  // namespace
+}  // namespace partition_test
 }  // namespace gossamer

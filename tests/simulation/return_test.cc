@@ -14,7 +14,7 @@
 #include "tests/testing/serviced_fleet.h"
 
 namespace gossamer {
-namespace {
+namespace return_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -188,5 +188,5 @@ INSTANTIATE_TEST_SUITE_P(Deadlines, ResumeWithoutServiceTest,
                                       : "adaptive";
                          });
 
-}  // namespace
+}  // namespace return_test
 }  // namespace gossamer

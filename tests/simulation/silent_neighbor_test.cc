@@ -9,7 +9,7 @@
 #include "tests/testing/serviced_fleet.h"
 
 namespace gossamer {
-namespace {
+namespace silent_neighbor_test {
 
 using ::testing::IsEmpty;
 
@@ -93,5 +93,5 @@ TEST_F(SilentNeighborTest, NobodyAnswersForAPeerThatIsCutOffFromAll) {
   EXPECT_THAT(fleet_.Stop(), IsEmpty());
 }
 
-}  // namespace
+}  // namespace silent_neighbor_test
 }  // namespace gossamer

@@ -25,7 +25,7 @@
 #include "topology/view.h"
 
 namespace gossamer::simulation {
-namespace {
+namespace simulation_test {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -258,5 +258,5 @@ TEST(Simulation, ScenariosAreWithinTheirBounds) {
   EXPECT_GT(reads_fail, kSeeds / 10);
 }
 
-}  // namespace
+}  // namespace simulation_test
 }  // namespace gossamer::simulation

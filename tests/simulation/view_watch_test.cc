@@ -7,7 +7,7 @@
 #include <vector>
 
 namespace gossamer::simulation {
-namespace {
+namespace view_watch_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -67,5 +67,5 @@ TEST_F(ViewWatchTest, LivingPeersHaveTheSameViewByTheSameNumber) {
   EXPECT_EQ(wrong_.size(), 1u);
 }
 
-}  // namespace
+}  // namespace view_watch_test
 }  // namespace gossamer::simulation

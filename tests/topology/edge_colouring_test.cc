@@ -13,7 +13,7 @@
 #include "topology/mixing_schedule.h"
 
 namespace gossamer {
-namespace {
+namespace edge_colouring_test {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -98,5 +98,5 @@ TEST(EdgeColouringTest, TheOrderOfTheListDoesNotMatter) {
   }
 }
 
-}  // namespace
+}  // namespace edge_colouring_test
 }  // namespace gossamer

@@ -17,7 +17,7 @@
 #include "topology/mixing_schedule.h"
 
 namespace gossamer {
-namespace {
+namespace graph_test {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
@@ -222,5 +222,5 @@ TEST(GraphLayoutTest, PlacesEveryRankOnceInsideTheFrame) {
   }
 }
 
-}  // namespace
+}  // namespace graph_test
 }  // namespace gossamer

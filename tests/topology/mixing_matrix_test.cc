@@ -18,7 +18,7 @@
 #include "algorithms/base/rng.h"
 
 namespace gossamer {
-namespace {
+namespace mixing_matrix_test {
 
 using ::testing::HasSubstr;
 
@@ -328,5 +328,5 @@ TEST(ContractionTest, IsEstimatedWhereNoFormulaIsKnown) {
   EXPECT_NEAR(c.factor, (8.0 / 3 - 1) / 7, 4 * c.standard_error);
 }
 
-}  // namespace
+}  // namespace mixing_matrix_test
 }  // namespace gossamer

@@ -16,7 +16,7 @@
 #include "topology/mixing_matrix.h"
 
 namespace gossamer {
-namespace {
+namespace mixing_schedule_test {
 
 using ::testing::HasSubstr;
 
@@ -199,5 +199,5 @@ TEST(MixingScheduleTest, RefusesWhatCannotBe) {
   EXPECT_FALSE(MakeSchedule({}, 1 << 30, 1).ok());
 }
 
-}  // namespace
+}  // namespace mixing_schedule_test
 }  // namespace gossamer

@@ -17,7 +17,7 @@
 #include "topology/sites.h"
 
 namespace gossamer {
-namespace {
+namespace skewed_matching_test {
 
 using ::testing::HasSubstr;
 
@@ -279,5 +279,5 @@ TEST(SitesTest, RefusesWithThePlace) {
   }
 }
 
-}  // namespace
+}  // namespace skewed_matching_test
 }  // namespace gossamer

@@ -19,7 +19,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace all_reduce_test {
 
 using testing::HasSubstr;
 
@@ -429,5 +429,5 @@ TEST(AllReduceScheduleTest, SendsWhatTheLiteratureSays) {
             (Sent{30, 30, 20, 20, 10, 10}));
 }
 
-}  // namespace
+}  // namespace all_reduce_test
 }  // namespace gossamer

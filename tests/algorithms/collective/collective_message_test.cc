@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace collective_message_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -62,5 +62,5 @@ TEST(CollectiveMessageTest, NamesBothVersions) {
               AllOf(HasSubstr("9 there"), HasSubstr("3 here")));
 }
 
-}  // namespace
+}  // namespace collective_message_test
 }  // namespace gossamer

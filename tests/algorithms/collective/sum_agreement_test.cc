@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace sum_agreement_test {
 
 constexpr uint64_t kOperations = 6;
 
@@ -202,5 +202,5 @@ TEST(SumAgreementTest, NamesTheRanksThatHaveNotBegun) {
   EXPECT_EQ(a.Awaited(), (std::vector<int>{0, 3}));
 }
 
-}  // namespace
+}  // namespace sum_agreement_test
 }  // namespace gossamer

@@ -14,7 +14,7 @@
 #include "tests/algorithms/edge/edge_pair.h"
 
 namespace gossamer {
-namespace {
+namespace edge_codec_state_test {
 
 constexpr uint64_t kResync = 65536;
 
@@ -396,5 +396,5 @@ TEST(EdgeCodecStateTest, AnEndRestoresItsSavedStateAndRefusesAnotherSize) {
   EXPECT_FALSE(stateless.Restore(saved));
 }
 
-}  // namespace
+}  // namespace edge_codec_state_test
 }  // namespace gossamer

@@ -17,7 +17,7 @@
 #include "tests/testing/fake_device.h"
 
 namespace gossamer {
-namespace {
+namespace edge_on_device_test {
 
 using ::testing::Each;
 using ::testing::Le;
@@ -214,5 +214,5 @@ INSTANTIATE_TEST_SUITE_P(Codecs, EdgeOnDeviceTest,
                            return name;
                          });
 
-}  // namespace
+}  // namespace edge_on_device_test
 }  // namespace gossamer

@@ -21,7 +21,7 @@
 #include "tests/algorithms/edge/edge_pair.h"
 
 namespace gossamer {
-namespace {
+namespace edge_property_test {
 
 // Sanitizers get fewer schedules (see CMakeLists.txt).
 #ifndef GOSSAMER_EDGE_SCHEDULES
@@ -394,5 +394,5 @@ TEST(LyingTransportTest, NoOrderOfMessagesBreaksTheEdge) {
   EXPECT_GT(corrections, 5 * seeds.size());
 }
 
-}  // namespace
+}  // namespace edge_property_test
 }  // namespace gossamer

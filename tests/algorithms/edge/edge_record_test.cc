@@ -13,7 +13,7 @@
 #include "tests/algorithms/edge/edge_pair.h"
 
 namespace gossamer {
-namespace {
+namespace edge_record_test {
 
 constexpr float kC = 0.2f;
 constexpr uint64_t kCutRound = 20;
@@ -346,5 +346,5 @@ TEST(EdgeRecordTest, RefusesReplicasAndPayloadsThatDoNotFit) {
   }
 }
 
-}  // namespace
+}  // namespace edge_record_test
 }  // namespace gossamer

@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace edge_search_test {
 
 struct SearchCase {
   std::string name;
@@ -110,5 +110,5 @@ INSTANTIATE_TEST_SUITE_P(
                     .eager = true}}),
     NameOf);
 
-}  // namespace
+}  // namespace edge_search_test
 }  // namespace gossamer

@@ -19,7 +19,7 @@
 #include "tests/algorithms/edge/edge_testing.h"
 
 namespace gossamer {
-namespace {
+namespace edge_test {
 
 using testing::AllOf;
 using testing::ElementsAre;
@@ -386,5 +386,5 @@ TEST(EdgeTest, ALosslessResetForgetsReplicasAndNoCorrection) {
   for (auto& edge : pair.edge) EXPECT_EQ(edge->corrections(), 3u);
 }
 
-}  // namespace
+}  // namespace edge_test
 }  // namespace gossamer

@@ -14,7 +14,7 @@
 #include "tests/algorithms/edge/edge_testing.h"
 
 namespace gossamer {
-namespace {
+namespace edge_violation_test {
 
 // A change of an honest header that makes it a violation.
 struct Violation {
@@ -187,5 +187,5 @@ TEST(EdgeViolationTest, NoHelloRaisesTheEpochBeyondWhatAnotherEndAccepts) {
   }
 }
 
-}  // namespace
+}  // namespace edge_violation_test
 }  // namespace gossamer

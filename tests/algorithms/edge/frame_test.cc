@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace frame_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -148,5 +148,5 @@ TEST(FrameTest, FoldsBothHalvesOfAFingerprint) {
   EXPECT_NE(FoldFingerprint(1), FoldFingerprint(0));
 }
 
-}  // namespace
+}  // namespace frame_test
 }  // namespace gossamer

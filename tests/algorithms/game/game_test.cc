@@ -15,7 +15,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace game_test {
 
 const RngKey kNoKey(0);
 
@@ -274,5 +274,5 @@ TEST(SpecTest, OutOfRangeIsRefused) {
   EXPECT_EQ(code(QuadraticGame::Create({}, -1, 3, 1)), kInvalid);
 }
 
-}  // namespace
+}  // namespace game_test
 }  // namespace gossamer

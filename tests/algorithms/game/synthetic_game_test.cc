@@ -13,7 +13,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace synthetic_game_test {
 
 using ::testing::HasSubstr;
 
@@ -116,5 +116,5 @@ TEST(SyntheticGameTest, RefusesWhatCannotBe) {
   EXPECT_THAT(refusal({.parameters = 4}, 2, 2), HasSubstr("rank is 2"));
 }
 
-}  // namespace
+}  // namespace synthetic_game_test
 }  // namespace gossamer

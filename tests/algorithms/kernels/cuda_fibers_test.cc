@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace cuda_fibers_test {
 
 constexpr uint32_t kAll = 0xffffffffu;
 
@@ -76,5 +76,5 @@ TEST(CudaFibersDeathTest, DivergenceEndsTheProcess) {
                "takes a value from a lane that is not in its mask");
 }
 
-}  // namespace
+}  // namespace cuda_fibers_test
 }  // namespace gossamer

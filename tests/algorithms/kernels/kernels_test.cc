@@ -20,7 +20,7 @@
 #include "tests/algorithms/kernels/device_as_host.h"
 
 namespace gossamer {
-namespace {
+namespace kernels_test {
 
 constexpr Coding kCodings[] = {
     Coding::kF32,
@@ -832,5 +832,5 @@ TEST(DitherTest, IsUniformAndAFunctionOfKeyAndPlace) {
   EXPECT_NE(Dither(1, 7), Dither(uint64_t{1} << 32 | 1, 7));
 }
 
-}  // namespace
+}  // namespace kernels_test
 }  // namespace gossamer

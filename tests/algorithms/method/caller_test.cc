@@ -18,7 +18,7 @@
 #include "tests/testing/sim_fleet.h"
 
 namespace gossamer {
-namespace {
+namespace caller_test {
 
 using ::testing::HasSubstr;
 
@@ -94,7 +94,8 @@ TEST(CallerTest, BelongsToGameCaller) {
   EXPECT_EQ(run->step().optimizer(), "caller");
   EXPECT_THAT(error("algorithm: 'dposg' game { caller {} }"),
               HasSubstr("leave it out, or set algorithm=caller"));
-  EXPECT_TRUE(ParseRunConfig("algorithm: 'caller'", "run")->game().has_caller());
+  EXPECT_TRUE(
+      ParseRunConfig("algorithm: 'caller'", "run")->game().has_caller());
   EXPECT_THAT(error("algorithm: 'caller' game { gan {} }"),
               HasSubstr("write game { caller {} }"));
   EXPECT_THAT(error("game { caller {} } step { n_critic: 5 }"),
@@ -103,5 +104,5 @@ TEST(CallerTest, BelongsToGameCaller) {
               HasSubstr("step.gradient_clip is 1"));
 }
 
-}  // namespace
+}  // namespace caller_test
 }  // namespace gossamer

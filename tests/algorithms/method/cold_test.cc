@@ -12,7 +12,7 @@
 #include "runtime/checkpoint/checkpoint.h"
 
 namespace gossamer {
-namespace {
+namespace cold_test {
 
 std::unique_ptr<Optimizer> Make(const OptimizerSpec& spec, size_t size) {
   return *Optimizer::Create(spec, size);
@@ -91,5 +91,5 @@ TEST(ColdTest, DualsStayConstantUntilACorrection) {
   EXPECT_EQ(calls, 4);
 }
 
-}  // namespace
+}  // namespace cold_test
 }  // namespace gossamer

@@ -17,7 +17,7 @@
 #include "tests/testing/sim_fleet.h"
 
 namespace gossamer {
-namespace {
+namespace fedgan_test {
 
 constexpr int kDimension = 40;
 
@@ -187,5 +187,5 @@ TEST(FedganTest, GradientCodecsAndOverlapAreRefused) {
           testing::HasSubstr("averages the parameters of the very round")));
 }
 
-}  // namespace
+}  // namespace fedgan_test
 }  // namespace gossamer

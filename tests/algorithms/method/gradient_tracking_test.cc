@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace gradient_tracking_test {
 
 constexpr int kPeers = 3;
 constexpr size_t kSize = 16;  // size of x
@@ -160,5 +160,5 @@ TEST_F(TrackingTest, AFailedStepChangesNothing) {
   EXPECT_THAT(x, testing::ElementsAreArray(before));
 }
 
-}  // namespace
+}  // namespace gradient_tracking_test
 }  // namespace gossamer

@@ -16,7 +16,7 @@
 #include "runtime/config/run_config.h"
 
 namespace gossamer {
-namespace {
+namespace methods_test {
 
 TEST(CatalogueTest, EveryMethodIsAValidRunWithAPage) {
   std::set<std::string_view> names;
@@ -65,5 +65,5 @@ TEST(CatalogueTest, TheCatalogueListsEveryMethodAndCodecOfTheCode) {
   }
 }
 
-}  // namespace
+}  // namespace methods_test
 }  // namespace gossamer

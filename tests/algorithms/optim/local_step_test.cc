@@ -16,7 +16,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace local_step_test {
 
 // A game with constant gradients, 3 for the two parameters of the generator and
 // 4 for the one of the discriminator.  It counts the calls.
@@ -162,5 +162,5 @@ TEST(LocalStepTest, UnknownOptimizerIsRefused) {
               testing::HasSubstr("oadam"));
 }
 
-}  // namespace
+}  // namespace local_step_test
 }  // namespace gossamer

@@ -19,7 +19,7 @@
 #include "tests/testing/fake_device.h"
 
 namespace gossamer {
-namespace {
+namespace optim_on_device_test {
 
 constexpr size_t kSize = 301;
 
@@ -135,5 +135,5 @@ TEST_P(OptimizerOnDeviceTest, AStepNeitherCopiesNorWaits) {
   EXPECT_EQ(device.counts().waits, 0u);
 }
 
-}  // namespace
+}  // namespace optim_on_device_test
 }  // namespace gossamer

@@ -16,7 +16,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace optim_test {
 
 constexpr size_t kSize = 37;
 
@@ -354,5 +354,5 @@ TEST(OptimizerTest, AnUnknownNameNamesTheKnownOnes) {
                              testing::HasSubstr("sgd, ogda, osg, adam")));
 }
 
-}  // namespace
+}  // namespace optim_test
 }  // namespace gossamer

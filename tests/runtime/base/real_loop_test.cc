@@ -19,7 +19,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace real_loop_test {
 
 using ::testing::ElementsAre;
 
@@ -294,5 +294,5 @@ TEST(ThreadComputeTest, DestructionWaitsForTheRunningWorkOnly) {
   EXPECT_TRUE(finished);
 }
 
-}  // namespace
+}  // namespace real_loop_test
 }  // namespace gossamer

@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace slot_map_test {
 
 using ::testing::ElementsAre;
 
@@ -52,5 +52,5 @@ TEST(SlotMapTest, IdsGrowAndAreNeverGivenTwice) {
   EXPECT_THAT(values, ElementsAre(2, 3)) << "by slot";
 }
 
-}  // namespace
+}  // namespace slot_map_test
 }  // namespace gossamer

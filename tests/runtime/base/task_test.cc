@@ -13,7 +13,7 @@
 #include "runtime/sim/virtual_loop.h"
 
 namespace gossamer {
-namespace {
+namespace task_test {
 
 using ::testing::ElementsAre;
 
@@ -123,5 +123,5 @@ TEST(TaskTest, AResumedCoroutineMayDestroyTheTaskThatItAwaited) {
   EXPECT_TRUE(watcher.done());
 }
 
-}  // namespace
+}  // namespace task_test
 }  // namespace gossamer

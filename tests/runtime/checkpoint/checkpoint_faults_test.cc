@@ -17,7 +17,7 @@
 #include "tests/testing/temporary_folder.h"
 
 namespace gossamer {
-namespace {
+namespace checkpoint_faults_test {
 
 using Effect = CallFault::Effect;
 using ::testing::ElementsAre;
@@ -208,5 +208,5 @@ TEST(CheckpointLoad, AFailedCallGivesAnErrorOrAnOlderRound) {
   }
 }
 
-}  // namespace
+}  // namespace checkpoint_faults_test
 }  // namespace gossamer

@@ -17,7 +17,7 @@
 #include "tests/testing/temporary_folder.h"
 
 namespace gossamer {
-namespace {
+namespace checkpoint_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -685,5 +685,5 @@ INSTANTIATE_TEST_SUITE_P(Faults, FaultLoop, ::testing::Bool(),
                            return info.param ? "Killed" : "FullOnce";
                          });
 
-}  // namespace
+}  // namespace checkpoint_test
 }  // namespace gossamer

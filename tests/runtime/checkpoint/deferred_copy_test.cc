@@ -13,7 +13,7 @@
 #include "runtime/checkpoint/checkpoint.h"
 
 namespace gossamer {
-namespace {
+namespace deferred_copy_test {
 
 TEST(DeferredCopy, IsWholeWhicheverThreadFinishes) {
   for (int turn = 0; turn < 20; ++turn) {
@@ -64,5 +64,5 @@ TEST(DeferredCopy, BringsTheFloatsOfACheckpointThatItIsGiven) {
   EXPECT_FALSE(taken.floats.contains("gone"));
 }
 
-}  // namespace
+}  // namespace deferred_copy_test
 }  // namespace gossamer

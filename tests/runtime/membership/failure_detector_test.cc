@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 namespace gossamer {
-namespace {
+namespace failure_detector_test {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -161,5 +161,5 @@ TEST_F(FailureDetectorTest, APeerThatIsNoLongerWatchedIsForgotten) {
   EXPECT_THAT(detector_.suspected(), IsEmpty());
 }
 
-}  // namespace
+}  // namespace failure_detector_test
 }  // namespace gossamer

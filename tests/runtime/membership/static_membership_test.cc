@@ -12,7 +12,7 @@
 #include "runtime/sim/virtual_loop.h"
 
 namespace gossamer {
-namespace {
+namespace static_membership_test {
 
 View ViewOf(int peers) {
   View view;
@@ -118,5 +118,5 @@ TEST(StaticMembershipTest, AMemberThatLeftIsNeitherWaitedForNorNotified) {
   EXPECT_FALSE(called);
 }
 
-}  // namespace
+}  // namespace static_membership_test
 }  // namespace gossamer

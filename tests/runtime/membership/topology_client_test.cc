@@ -38,7 +38,7 @@
 #include "topology/graph.h"
 
 namespace gossamer {
-namespace {
+namespace topology_client_test {
 
 using ::testing::HasSubstr;
 
@@ -876,5 +876,5 @@ TEST(TopologyClientTest, HeartbeatsAtDifferentMomentsShareSketchedRounds) {
   EXPECT_EQ(status.peers_size(), 2);
 }
 
-}  // namespace
+}  // namespace topology_client_test
 }  // namespace gossamer

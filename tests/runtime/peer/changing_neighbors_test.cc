@@ -11,7 +11,7 @@
 #include "tests/testing/sim_fleet.h"
 
 namespace gossamer {
-namespace {
+namespace changing_neighbors_test {
 
 SimFleetOptions Fleet(int peers, uint64_t rounds, const std::string& graph) {
   SimFleetOptions o = QuadraticFleet(peers, rounds);
@@ -152,5 +152,5 @@ TEST(NeighborsOfAPeriodTest, ATurningScheduleHasEdgesToThoseOfItsRounds) {
   EXPECT_EQ(MostEdges(fleet), 6u);
 }
 
-}  // namespace
+}  // namespace changing_neighbors_test
 }  // namespace gossamer

@@ -13,7 +13,7 @@
 #include "tests/testing/sim_fleet.h"
 
 namespace gossamer {
-namespace {
+namespace clipping_test {
 
 constexpr int kPeers = 8, kLiar = 3;
 
@@ -142,5 +142,5 @@ TEST(ClippingTest, AViewWithTooFewNeighborsIsRefused) {
                                  "mixing.clip_radius needs 4"));
 }
 
-}  // namespace
+}  // namespace clipping_test
 }  // namespace gossamer

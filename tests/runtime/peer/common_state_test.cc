@@ -13,7 +13,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace common_state_test {
 
 using ::testing::Each;
 using ::testing::FloatNear;
@@ -78,5 +78,5 @@ TEST_P(CommonStateTest, AfterACheckpointOnlyItsEdgesHaveAddedSomething) {
   EXPECT_THAT(step_->hooks()->Added(), Each(FloatNear(0, 1e-6)));
 }
 
-}  // namespace
+}  // namespace common_state_test
 }  // namespace gossamer

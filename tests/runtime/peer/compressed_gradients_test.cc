@@ -15,7 +15,7 @@
 #include "tests/testing/sim_fleet.h"
 
 namespace gossamer {
-namespace {
+namespace compressed_gradients_test {
 
 using testing::HasSubstr;
 
@@ -276,5 +276,5 @@ TEST(ScaleComPeerTest, APeerWithoutAGradientHoldsUpNobody) {
   }
 }
 
-}  // namespace
+}  // namespace compressed_gradients_test
 }  // namespace gossamer

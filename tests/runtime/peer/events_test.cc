@@ -20,7 +20,7 @@
 #include "tests/testing/temporary_folder.h"
 
 namespace gossamer {
-namespace {
+namespace events_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -613,5 +613,5 @@ TEST(EventsTest, AScoreOrAPictureThatFailsStopsNobody) {
   EXPECT_EQ(fleet.Hash(), without.Hash());
 }
 
-}  // namespace
+}  // namespace events_test
 }  // namespace gossamer

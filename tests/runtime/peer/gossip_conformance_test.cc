@@ -22,7 +22,7 @@
 #include "tests/testing/sim_fleet.h"
 
 namespace gossamer {
-namespace {
+namespace gossip_conformance_test {
 
 constexpr int kPeers = 6;
 
@@ -321,5 +321,5 @@ TEST(GradientTrackingTest, ConvergesToTheExactSolutionWhereGossipStops) {
   }
 }
 
-}  // namespace
+}  // namespace gossip_conformance_test
 }  // namespace gossamer

@@ -22,7 +22,7 @@
 #include "tests/testing/temporary_folder.h"
 
 namespace gossamer {
-namespace {
+namespace heal_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -350,5 +350,5 @@ TEST_F(HealTest, APeerWithInvalidParametersContributesNothingWithoutAService) {
   EXPECT_EQ(fleet_->peer(kSick).last_metrics().round, 100u);
 }
 
-}  // namespace
+}  // namespace heal_test
 }  // namespace gossamer

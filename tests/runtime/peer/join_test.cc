@@ -12,7 +12,7 @@
 #include "tests/testing/forwarding_membership.h"
 
 namespace gossamer {
-namespace {
+namespace join_test {
 
 // A peer in no view, whose donor does not exist.
 class Newcomer final : public ForwardingMembership {
@@ -39,5 +39,5 @@ TEST(JoinTest, DonorsThatNeverGiveAreNotAskedForEver) {
               testing::HasSubstr("liveness_limit"));
 }
 
-}  // namespace
+}  // namespace join_test
 }  // namespace gossamer

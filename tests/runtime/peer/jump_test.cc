@@ -12,7 +12,7 @@
 #include "tests/testing/sim_fleet.h"
 
 namespace gossamer {
-namespace {
+namespace jump_test {
 
 constexpr int kPeers = 22;
 
@@ -204,5 +204,5 @@ TEST(JumpTest, AFixedDeadlineDoesNotGrowWithSilence) {
   EXPECT_GE(fleet.peer(0).round() - before, 50u);
 }
 
-}  // namespace
+}  // namespace jump_test
 }  // namespace gossamer

@@ -17,7 +17,7 @@
 #include "tests/testing/sim_fleet.h"
 
 namespace gossamer {
-namespace {
+namespace leave_test {
 
 // A membership whose service does not answer.
 class Unanswered final : public ForwardingMembership {
@@ -111,5 +111,5 @@ TEST(FirstViewTest, APeerWhoseFirstViewHasItsDepartureDoesNotTrain) {
 
 INSTANTIATE_TEST_SUITE_P(StepsPerRound, LeaveTest, testing::Values(1, 7));
 
-}  // namespace
+}  // namespace leave_test
 }  // namespace gossamer

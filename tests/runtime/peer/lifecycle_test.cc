@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 
 namespace gossamer {
-namespace {
+namespace lifecycle_test {
 
 using State = Lifecycle::State;
 using Event = Lifecycle::Event;
@@ -107,5 +107,5 @@ TEST(Lifecycle, ARefusalNamesStateAndEvent) {
   EXPECT_NE(std::string(refused.message()).find("settled"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace lifecycle_test
 }  // namespace gossamer

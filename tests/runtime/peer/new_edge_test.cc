@@ -16,7 +16,7 @@
 #include "tests/testing/sim_fleet.h"
 
 namespace gossamer {
-namespace {
+namespace new_edge_test {
 
 // A view to come, and whether each rank knows it.
 struct NextView {
@@ -210,5 +210,5 @@ TEST(NewEdgeTest, AFleetThatWarmsUpMissesNoDeadline) {
   }
 }
 
-}  // namespace
+}  // namespace new_edge_test
 }  // namespace gossamer

@@ -15,7 +15,7 @@
 #include "tests/testing/sim_fleet.h"
 
 namespace gossamer {
-namespace {
+namespace overlap_test {
 
 // Without deadlines and faults, latency, jitter and speed change no bit.
 TEST(OverlapTest, TimingChangesNoBit) {
@@ -167,5 +167,5 @@ TEST(OverlapTest, ADeadlineThatNobodyCanKeepDoesNoHarm) {
   }
 }
 
-}  // namespace
+}  // namespace overlap_test
 }  // namespace gossamer

@@ -23,7 +23,7 @@
 #include "tests/testing/sim_fleet.h"
 
 namespace gossamer {
-namespace {
+namespace peer_test {
 
 TEST(PeerTest, TrainsAndSettles) {
   for (int overlap : {0, 1, 2, 5}) {
@@ -487,5 +487,5 @@ TEST(PeerTest, SilentNeighbourEndsTheRunAfterTheLivenessLimit) {
                              testing::HasSubstr("liveness_limit")));
 }
 
-}  // namespace
+}  // namespace peer_test
 }  // namespace gossamer

@@ -23,7 +23,7 @@
 #include "tests/testing/sim_fleet.h"
 
 namespace gossamer {
-namespace {
+namespace poison_test {
 
 constexpr int kPeers = 8;
 constexpr double kRadius = 0.02;
@@ -336,5 +336,5 @@ INSTANTIATE_TEST_SUITE_P(
                0.2}),
     [](const auto& info) { return info.param.name; });
 
-}  // namespace
+}  // namespace poison_test
 }  // namespace gossamer

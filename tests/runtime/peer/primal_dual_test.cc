@@ -19,7 +19,7 @@
 #include "topology/mixing_schedule.h"
 
 namespace gossamer {
-namespace {
+namespace primal_dual_test {
 
 constexpr int kPeers = 6;
 constexpr double kRate = 0.1;  // η
@@ -294,5 +294,5 @@ TEST(PrimalDualTest, DynaColdAsItIsShippedTakesTheRateOfItsStep) {
   EXPECT_LT(distances[2000], 2e-6);
 }
 
-}  // namespace
+}  // namespace primal_dual_test
 }  // namespace gossamer

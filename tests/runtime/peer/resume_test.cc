@@ -20,7 +20,7 @@
 #include "tests/testing/sim_fleet.h"
 
 namespace gossamer {
-namespace {
+namespace resume_test {
 
 class ResumeTest : public testing::Test {
  protected:
@@ -399,5 +399,5 @@ TEST_F(ResumeTest, APeerThatMissesACentralizedStopEndsWithTheFleet) {
   }
 }
 
-}  // namespace
+}  // namespace resume_test
 }  // namespace gossamer

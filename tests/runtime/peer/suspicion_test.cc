@@ -8,7 +8,7 @@
 #include "tests/testing/sim_fleet.h"
 
 namespace gossamer {
-namespace {
+namespace suspicion_test {
 
 constexpr absl::Duration kSuspectAfter = absl::Seconds(2);
 
@@ -64,5 +64,5 @@ TEST_F(SuspicionTest, AFrozenPeerIsSuspectedByAllOthersOnTime) {
   EXPECT_EQ(Suspecters(fleet), 4);
 }
 
-}  // namespace
+}  // namespace suspicion_test
 }  // namespace gossamer

@@ -21,7 +21,7 @@
 #include "tests/testing/temporary_folder.h"
 
 namespace gossamer {
-namespace {
+namespace vote_resume_test {
 
 using ::testing::HasSubstr;
 
@@ -360,5 +360,5 @@ TEST(PrivacyLedgerTest, AFolderThatCannotBeReadIsAnError) {
   EXPECT_THAT(Message(ledger.status()), HasSubstr(path));
 }
 
-}  // namespace
+}  // namespace vote_resume_test
 }  // namespace gossamer

@@ -17,7 +17,7 @@
 #include "tests/testing/forwarding_membership.h"
 
 namespace gossamer {
-namespace {
+namespace vote_trainer_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -211,7 +211,6 @@ class SentFrames final : public Transport {
   }
   void Close(PeerId, ConnectionId, const absl::Status&) override {}
   bool IsWritable(PeerId) const override { return true; }
-  void Flush() override {}
   TransportCounters counters() const override { return {}; }
   std::vector<std::pair<PeerId, Frame>> sent;
 };
@@ -327,5 +326,5 @@ TEST_F(VoteExchangeTest, AFinSaysWhichOperationsWillNotBe) {
   EXPECT_THAT(exchange_.NotEnded(), ElementsAre(PeerId{2}, PeerId{3}));
 }
 
-}  // namespace
+}  // namespace vote_trainer_test
 }  // namespace gossamer

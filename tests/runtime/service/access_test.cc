@@ -34,7 +34,7 @@
 #include "topology/fleet/protocol.h"
 
 namespace gossamer {
-namespace {
+namespace access_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -709,5 +709,5 @@ TEST_F(LockedServiceTest, OnlyViewsSignedByTheServiceAreAccepted) {
       HasSubstr("another authority"));
 }
 
-}  // namespace
+}  // namespace access_test
 }  // namespace gossamer

@@ -12,7 +12,7 @@
 #include "tests/testing/temporary_folder.h"
 
 namespace gossamer {
-namespace {
+namespace options_test {
 
 using ::testing::HasSubstr;
 
@@ -136,5 +136,5 @@ TEST(OptionsTest, WrongFlagsAreRefusedAndHelpIsShown) {
   EXPECT_THAT(help->text, HasSubstr("Examples:"));
 }
 
-}  // namespace
+}  // namespace options_test
 }  // namespace gossamer

@@ -23,7 +23,7 @@
 #include "tests/testing/temporary_folder.h"
 
 namespace gossamer {
-namespace {
+namespace program_test {
 
 using ::testing::HasSubstr;
 
@@ -136,5 +136,5 @@ TEST(ProgramTest, SilentSocketsOfManyHostsDoNotStopTheListener) {
   group.End(signals, absl::Seconds(20));
 }
 
-}  // namespace
+}  // namespace program_test
 }  // namespace gossamer

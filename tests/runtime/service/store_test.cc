@@ -21,7 +21,7 @@
 #include "topology/fleet/view_message.h"
 
 namespace gossamer {
-namespace {
+namespace store_test {
 
 using ::testing::HasSubstr;
 
@@ -381,5 +381,5 @@ TEST(SqliteStoreTest, AnotherFormatIsRefused) {
   EXPECT_THAT(std::string(store.status().message()), HasSubstr("format 9"));
 }
 
-}  // namespace
+}  // namespace store_test
 }  // namespace gossamer

@@ -19,7 +19,7 @@
 #include "tests/runtime/service/etcd/etcd_server.h"
 
 namespace gossamer {
-namespace {
+namespace topology_replicas_test {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
@@ -174,5 +174,5 @@ TEST(TopologyReplicasTest, AStandbyWithWrongOptionsIsRefusedAtOnce) {
       << impossible.created();
 }
 
-}  // namespace
+}  // namespace topology_replicas_test
 }  // namespace gossamer

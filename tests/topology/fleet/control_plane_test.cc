@@ -22,7 +22,7 @@
 #include "topology/fleet/view_mac.h"
 
 namespace gossamer {
-namespace {
+namespace control_plane_test {
 
 using ::testing::Contains;
 using ::testing::Each;
@@ -511,5 +511,5 @@ TEST_F(ControlPlaneTest, ASurveyAfterARestartMeasuresAllLinksAgain) {
   EXPECT_THAT(survey.rtt_seconds(), Each(-1));
 }
 
-}  // namespace
+}  // namespace control_plane_test
 }  // namespace gossamer

@@ -9,7 +9,7 @@
 #include "tests/topology/fleet/beating_fleet.h"
 
 namespace gossamer {
-namespace {
+namespace fleet_departures_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -429,5 +429,5 @@ TEST_F(FleetDeparturesTest, NobodyLeavesOrJoinsWhileAMemberIsSilent) {
   EXPECT_THAT(Members(), ElementsAre(1, 3, 4, 5, 7));
 }
 
-}  // namespace
+}  // namespace fleet_departures_test
 }  // namespace gossamer

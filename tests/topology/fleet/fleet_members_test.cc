@@ -12,7 +12,7 @@
 #include "topology/graph.h"
 
 namespace gossamer {
-namespace {
+namespace fleet_members_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -714,5 +714,5 @@ TEST_F(FleetMembersTest, APeerThatReturnsAfterTheEndWaitsTwoMinutesForOthers) {
   EXPECT_FALSE(answers_[2].view);
 }
 
-}  // namespace
+}  // namespace fleet_members_test
 }  // namespace gossamer

@@ -11,7 +11,7 @@
 #include "topology/fleet/protocol.h"
 
 namespace gossamer {
-namespace {
+namespace fleet_rounds_test {
 
 // A bound on the rounds that one peer's word may reach.
 constexpr uint64_t kTooFar = 2'000'000;
@@ -182,5 +182,5 @@ TEST_F(FleetRoundsTest, TheFurtherOfTwoPeersSetsTheFleetRound) {
   EXPECT_EQ(Hear(beats_[1]).fleet_round, 1010u);
 }
 
-}  // namespace
+}  // namespace fleet_rounds_test
 }  // namespace gossamer

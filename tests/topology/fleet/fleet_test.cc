@@ -17,7 +17,7 @@
 #include "topology/fleet/sketch.h"
 
 namespace gossamer {
-namespace {
+namespace fleet_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -741,5 +741,5 @@ TEST_F(FleetTest, SketchesThatAreNotFiniteAreIgnored) {
   EXPECT_FALSE(fleet_->Snapshot(now_).consensus);
 }
 
-}  // namespace
+}  // namespace fleet_test
 }  // namespace gossamer

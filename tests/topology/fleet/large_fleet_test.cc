@@ -10,7 +10,7 @@
 #include "tests/topology/fleet/beating_fleet.h"
 
 namespace gossamer {
-namespace {
+namespace large_fleet_test {
 
 constexpr int kPeers = 10'000;
 
@@ -68,5 +68,5 @@ TEST_F(LargeFleetTest, LosesATenthAtOnceAndTakesAThousandIn) {
   EXPECT_EQ(Members().size(), left + 1000);
 }
 
-}  // namespace
+}  // namespace large_fleet_test
 }  // namespace gossamer

@@ -12,7 +12,7 @@
 #include <vector>
 
 namespace gossamer {
-namespace {
+namespace link_survey_test {
 
 const absl::Time kBegin = absl::FromUnixSeconds(1000);
 constexpr absl::Duration kLimit = absl::Seconds(30);
@@ -126,5 +126,5 @@ TEST(LinkSurvey, SlotsAfterARestartOfTheServiceHaveLargerNumbers) {
   }
 }
 
-}  // namespace
+}  // namespace link_survey_test
 }  // namespace gossamer

@@ -14,7 +14,7 @@
 #include "topology/fleet/views.h"
 
 namespace gossamer {
-namespace {
+namespace old_disk_test {
 
 Registration Peer(uint64_t id, uint64_t incarnation,
                   const std::string& address) {
@@ -662,5 +662,5 @@ TEST_F(OldDiskTest, AFleetBeginsAgainOnlyOnceAllMembersAreHeard) {
   EXPECT_EQ(fleet_->record().view.epoch, stored.view.epoch + 1);
 }
 
-}  // namespace
+}  // namespace old_disk_test
 }  // namespace gossamer

@@ -10,7 +10,7 @@
 #include "topology/view.h"
 
 namespace gossamer {
-namespace {
+namespace overlap_chooser_test {
 
 int Choose(std::vector<RoundTiming> peers, int current) {
   return OverlapChooser().Choose(peers, current, kExchangesToGoBack);
@@ -106,5 +106,5 @@ TEST(OverlapChooserTest, NonsenseChangesNothing) {
   }
 }
 
-}  // namespace
+}  // namespace overlap_chooser_test
 }  // namespace gossamer

@@ -10,7 +10,7 @@
 #include "proto/topology.pb.h"
 
 namespace gossamer {
-namespace {
+namespace parse_message_test {
 
 bool Parses(const std::string& bytes, google::protobuf::Message& message) {
   return ParseMessage(std::as_bytes(std::span(bytes)), message);
@@ -66,5 +66,5 @@ TEST(ParseMessageTest, NoMessageEndsBehindTheOneAroundIt) {
   EXPECT_FALSE(Parses("\x6c", read));
 }
 
-}  // namespace
+}  // namespace parse_message_test
 }  // namespace gossamer

@@ -12,7 +12,7 @@
 #include "topology/fleet/protocol.h"
 
 namespace gossamer {
-namespace {
+namespace record_message_test {
 
 using ::testing::HasSubstr;
 
@@ -78,5 +78,5 @@ TEST(RecordMessageTest, AGatheringFleetMayLackMembersOfItsView) {
   EXPECT_EQ(read->members, record.members);
 }
 
-}  // namespace
+}  // namespace record_message_test
 }  // namespace gossamer

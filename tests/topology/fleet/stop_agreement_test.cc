@@ -14,7 +14,7 @@
 #include "topology/fleet/fleet.h"
 
 namespace gossamer {
-namespace {
+namespace stop_agreement_test {
 
 const absl::Time kStart = absl::FromUnixSeconds(1'000'000);
 
@@ -264,5 +264,5 @@ TEST(StopAgreementTest, AStopThatIsRequestedAgainKeepsItsRound) {
   EXPECT_GE(*one, 1);
 }
 
-}  // namespace
+}  // namespace stop_agreement_test
 }  // namespace gossamer

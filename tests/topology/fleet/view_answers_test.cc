@@ -12,7 +12,7 @@
 #include "topology/fleet/view_message.h"
 
 namespace gossamer {
-namespace {
+namespace view_answers_test {
 
 constexpr uint64_t kPeers = 20;
 
@@ -90,5 +90,5 @@ TEST_F(ViewAnswersTest, FewViewsAreKept) {
   EXPECT_TRUE(Answer(Of(20), 2).has_view());
 }
 
-}  // namespace
+}  // namespace view_answers_test
 }  // namespace gossamer

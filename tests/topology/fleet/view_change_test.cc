@@ -12,7 +12,7 @@
 #include "topology/fleet/view_message.h"
 
 namespace gossamer {
-namespace {
+namespace view_change_test {
 
 // A view of some of the peers 1 to `most`, some at another address or on a
 // device, as `key` draws them.
@@ -87,5 +87,5 @@ TEST(ViewChangeTest, ListsThatCannotBeAreRefused) {
   EXPECT_TRUE(absl::IsDataLoss(Apply(base, bad).status()));
 }
 
-}  // namespace
+}  // namespace view_change_test
 }  // namespace gossamer

@@ -12,7 +12,7 @@
 #include "topology/graph.h"
 
 namespace gossamer {
-namespace {
+namespace view_message_test {
 
 View Sample() {
   View view;
@@ -145,5 +145,5 @@ TEST(ViewMessageTest, FitsIntoWhatIsTakenOfAFleet) {
   }
 }
 
-}  // namespace
+}  // namespace view_message_test
 }  // namespace gossamer

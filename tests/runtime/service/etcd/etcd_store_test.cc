@@ -12,7 +12,7 @@
 #include "tests/runtime/service/etcd/etcd_server.h"
 
 namespace gossamer {
-namespace {
+namespace etcd_store_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -161,5 +161,5 @@ TEST(EtcdStoreOpenTest, AMissingEtcdOrCertificateFolderIsNamed) {
   EXPECT_THAT(MessageOf(unlocked.status()), HasSubstr(folder.path()));
 }
 
-}  // namespace
+}  // namespace etcd_store_test
 }  // namespace gossamer
