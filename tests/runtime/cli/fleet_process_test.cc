@@ -30,7 +30,7 @@ std::vector<ProcessExit> WaitForOne(ProcessGroup& group,
   for (;;) {
     std::vector<ProcessExit> exits = group.Reap();
     if (!exits.empty()) return exits;
-    if (!signals.Wait(kLong)) return {};
+    if (signals.Wait(kLong)) return {};  // a child's end is no signal
   }
 }
 
