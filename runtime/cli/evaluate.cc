@@ -70,6 +70,8 @@ absl::StatusOr<int> Score(const Options& options,
   add("--seed", absl::StrCat(options.seed));
   add("--round", absl::StrCat(RunFolder::RoundOf(states.front())));
   if (!options.inception.empty()) add("--inception", options.inception);
+  // The processors are the training's, which may go on here.
+  if (options.follow) add("--threads", "1");
   if (options.json) argv.push_back("--json");
   last = std::move(states);
   return RunToEnd(argv);

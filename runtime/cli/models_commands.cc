@@ -174,7 +174,8 @@ absl::StatusOr<Loaded> Load(const Spec& spec,
   GOSSAMER_ASSIGN_OR_RETURN(
       loaded.evaluator,
       GanEvaluator::Create(network, std::move(data),
-                           spec.gan.evaluation_samples, Processors()));
+                           spec.gan.evaluation_samples,
+                           spec.threads == 0 ? Processors() : spec.threads));
   GOSSAMER_ASSIGN_OR_RETURN(
       loaded.generator,
       LoadGenerator(spec.files, loaded.evaluator->generator_size()));

@@ -34,6 +34,7 @@ struct SampleSpec {
   // number; empty: some of each.
   std::string of_class;
   uint64_t seed = 1;
+  int threads = 0;  // 0: one for each processor
 };
 absl::Status Sample(const SampleSpec& spec);
 
@@ -54,6 +55,7 @@ struct EvaluateSpec {
   int inception_size = 299;
   uint64_t seed = 1;
   uint64_t round = 0;  // of the checkpoints, to be printed; 0: unknown
+  int threads = 0;     // 0: one for each processor
   bool json = false;
 };
 absl::Status Evaluate(const EvaluateSpec& spec);
