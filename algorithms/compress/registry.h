@@ -10,7 +10,6 @@
 #include <span>
 #include <string_view>
 
-#include "absl/status/status.h"
 #include "algorithms/compress/compressor.h"
 
 namespace gossamer {

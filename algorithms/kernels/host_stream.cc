@@ -1,8 +1,6 @@
 #include "algorithms/kernels/host_stream.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <span>
 
 #include "algorithms/kernels/coded_bytes.h"

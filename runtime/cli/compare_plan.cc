@@ -1,7 +1,6 @@
 #include "runtime/cli/compare_plan.h"
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 #include <utility>
 

@@ -1,11 +1,13 @@
 #include "runtime/cli/compare_runs.h"
 
+#include <fstream>
 #include <iostream>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
+#include "nlohmann/json.hpp"
 #include "runtime/base/steady_time.h"
 #include "runtime/cli/fleet_process.h"
 #include "runtime/cli/run_folder.h"
@@ -19,10 +21,16 @@ namespace {
 // Returns the summary of a run if it has finished.  The plan has checked that
 // the folder's configuration and conditions are the run's.
 absl::StatusOr<RunSummary> Finished(const PlannedRun& run) {
-  GOSSAMER_ASSIGN_OR_RETURN(RunSummary summary,
-                            RunFolder(run.folder).Summarize(run.config));
-  if (!summary.finished) return absl::NotFoundError("not finished");
-  return summary;
+  const RunFolder folder(run.folder);
+  // The logs may have the last round of a command that died before its last
+  // score or checkpoint: it says by summary.json that it came to its end.
+  std::ifstream file(folder.SummaryPath());
+  const auto said = nlohmann::json::parse(file, nullptr, false);
+  if (!said.is_object() || !said.contains("finished") ||
+      said["finished"] != true) {
+    return absl::NotFoundError("not finished");
+  }
+  return folder.Summarize(run.config);
 }
 
 // Returns the round from which a run can go on; 0: none.

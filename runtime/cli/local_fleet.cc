@@ -266,6 +266,11 @@ std::optional<absl::Status> LocalFleet::RefusalOf(const ProcessExit& exit) {
 absl::Status LocalFleet::DescribeFailure(const ProcessExit& exit) {
   display_.Finish(progress_);
   // The other peers would wait for the dead one until their own limit.
+  if (peers_.running() > 0) {
+    display_.Print(absl::StrCat(exit.name, " ", exit.Describe(),
+                                ": the other peers are asked to end; Ctrl-C "
+                                "ends them at once"));
+  }
   const std::string killed = peers_.End(signals_, kGrace);
   if (const auto refusal = RefusalOf(exit)) return *refusal;
   const uint64_t round =

@@ -146,7 +146,8 @@ void AddEvaluate(Command& program, Flags& f) {
   c.AddOption("--seed", &f.evaluate.seed, "of the latent vectors", Shown());
   c.AddOption("--round", &f.evaluate.round,
               "of the checkpoint, to be printed with its scores");
-  c.AddOption("--threads", &f.evaluate.threads, "0: one for each processor",
+  c.AddOption("--threads", &f.evaluate.threads,
+              "of libtorch; 0: one for each processor",
               {.show_default = true, .range = {{0, kMaxThreads}}});
   c.AddOption("--json", &f.evaluate.json, "machine-readable output");
 }

@@ -361,7 +361,7 @@ Problems FindConflicts(const RunConfig& config) {
       MakeSchedule(ScheduleSpecOf(config.mixing()),
                    static_cast<int>(config.peers()), config.seed());
   const auto codec = Codec::Create(config.mixing().codec(), {});
-  // Impossible ones have been refused.
+  // FindProblems has refused impossible ones.
   if (!schedule.ok() || !codec.ok()) return {};
   return Composition(config, **schedule, **codec).Find();
 }

@@ -26,7 +26,7 @@
 namespace gossamer {
 namespace {
 
-// Of a fabric's name and the kernel's.
+// The letters of a fabric's name and of a congestion control's.
 constexpr std::string_view kNameLetters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 

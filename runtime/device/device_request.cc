@@ -48,7 +48,8 @@ absl::Status CheckCudaDevice(const DeviceCalls& calls, int index) {
         "there is no NVIDIA driver (libcuda.so.1); install one, or in a "
         "container let the GPUs in");
   }
-  // A driver runs all programs of its CUDA's major version.
+  // A driver runs all programs of its CUDA's major version, but for GPUs that
+  // are newer than the build: these need a driver that compiles for them.
   if (driver / 1000 < build / 1000) {
     return absl::FailedPreconditionError(
         absl::StrCat("the NVIDIA driver knows CUDA ", VersionText(driver),

@@ -77,7 +77,9 @@ void StateSharing::ServeJoiners() {
   // A connection for this peer's own join is not needed any more, unless it is
   // an edge's.
   for (const PeerId donor : std::exchange(donors_, {})) {
-    if (!parts_.has_edge(donor)) parts_.transport->Disconnect(donor);
+    if (!joiners.contains(donor) && !parts_.has_edge(donor)) {
+      parts_.transport->Disconnect(donor);
+    }
   }
   served_ = joiners;
   donor_.Serve(std::move(joiners));

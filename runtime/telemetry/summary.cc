@@ -7,7 +7,6 @@
 #include <span>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
 #include "runtime/telemetry/elapsed.h"

@@ -130,7 +130,7 @@ const DeviceCalls& CudaCalls() {
           },
       .poll =
           [](DeviceEvent* event, bool* done) {
-            // The line below would hide a launch that failed.
+            // Taking the last error below would hide a launch that failed.
             if (const char* error = Text(cudaPeekAtLastError())) return error;
             const cudaError_t state = cudaEventQuery(Of(event));
             *done = state != cudaErrorNotReady;

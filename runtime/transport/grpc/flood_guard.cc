@@ -121,6 +121,7 @@ FloodGuard::Verdict FloodGuard::Check(Connection& connection) {
   facts.read = static_cast<double>(info.bytes_received) - unread;
   facts.sent = static_cast<double>(info.bytes_acked);
   const absl::Duration passed = now - std::exchange(connection.checked_at, now);
+  connection.count = false;
   const auto begun = [&]() -> uint64_t {
     connection.count = true;
     return connection.counted == 0 ? 0 : CallsBegun(connection.counted);

@@ -35,8 +35,9 @@ bool HeldFrames::Waits(ConnectionId connection) const {
 
 bool HeldFrames::Full(ConnectionId connection, size_t bytes) const {
   const auto it = open_.find(connection);
-  return it != open_.end() && (it->second.frames.size() >= kMax ||
-                               it->second.bytes + bytes > max_bytes_);
+  if (it == open_.end() || it->second.frames.empty()) return false;
+  return it->second.frames.size() >= kMax ||
+         it->second.bytes + bytes > max_bytes_;
 }
 
 void HeldFrames::Add(ConnectionId connection, Channel channel, Frame frame) {

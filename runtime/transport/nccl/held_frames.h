@@ -59,7 +59,8 @@ class HeldFrames {
 
   // Whether frames wait on the connection, so that the next one has to.
   bool Waits(ConnectionId connection) const;
-  // Whether `bytes` more are too many, or one frame more is.
+  // Whether `bytes` more, or one frame more, are too many behind those that
+  // wait.
   bool Full(ConnectionId connection, size_t bytes) const;
   // A frame waits behind others.
   void Add(ConnectionId connection, Channel channel, Frame frame);

@@ -82,6 +82,9 @@ bool NcclGroups::Prepare(const View& view, absl::Time now) {
       TakeId(group, early.id, early.from);
     }
   }
+  std::erase_if(early_, [&group](const Early& early) {
+    return early.key == group.plan.key();
+  });
   return true;
 }
 

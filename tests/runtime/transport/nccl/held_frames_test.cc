@@ -123,7 +123,7 @@ TEST(HeldFramesTest, BytesThatWaitHaveABoundOffersIncluded) {
   EXPECT_TRUE(held.Take(1));
   EXPECT_FALSE(held.Full(1, 70));
   EXPECT_TRUE(held.Take(1));
-  EXPECT_FALSE(held.Full(1, 100));
+  EXPECT_FALSE(held.Full(1, 1000)) << "nothing waits";
 }
 
 }  // namespace held_frames_test
