@@ -2,7 +2,6 @@
 // for other programs, and the way back to what was set aside.
 
 #include <iostream>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -87,15 +86,11 @@ absl::StatusOr<std::vector<PeerCheckpoint>> ListAll(const RunFolder& run) {
 // The newest round of which every peer has a whole checkpoint; 0: none.
 uint64_t NewestCommonRound(const RunFolder& run,
                            const std::vector<PeerCheckpoint>& all) {
-  std::map<uint64_t, size_t> whole;  // peers by round
+  std::vector<uint64_t> whole;
   for (const auto& [peer, c, aside] : all) {
-    if (!aside && c.integrity.ok()) ++whole[c.round];
+    if (!aside && c.integrity.ok()) whole.push_back(c.round);
   }
-  uint64_t newest = 0;
-  for (const auto& [round, peers] : whole) {
-    if (peers == run.PeerIds().size()) newest = round;
-  }
-  return newest;
+  return NewestOfAll(whole, run.PeerIds().size());
 }
 
 void PrintTable(const RunFolder& run, const std::vector<PeerCheckpoint>& all) {

@@ -254,17 +254,23 @@ uint64_t RunFolder::RoundOf(const std::string& state_file) {
 }
 
 uint64_t RunFolder::NewestCommonRound(int peers) const {
-  std::map<uint64_t, int> count;
+  std::vector<uint64_t> whole;
   const std::vector<uint64_t> ids = PeerIds();
   // Peers on other machines have their checkpoints there.
   if (static_cast<int>(ids.size()) < peers) return 0;
   for (const uint64_t id : ids) {
-    for (uint64_t round : Checkpoints(id).Rounds()) ++count[round];
+    for (uint64_t round : Checkpoints(id).Rounds()) whole.push_back(round);
   }
+  return NewestOfAll(whole, ids.size());
+}
+
+uint64_t NewestOfAll(std::span<const uint64_t> rounds, size_t peers) {
+  std::map<uint64_t, size_t> count;
+  for (const uint64_t round : rounds) ++count[round];
   uint64_t newest = 0;
   for (const auto& [round, n] : count) {
     // The map is in the order of rounds, so the last that fits is the newest.
-    if (n == static_cast<int>(ids.size())) newest = round;
+    if (n == peers) newest = round;
   }
   return newest;
 }

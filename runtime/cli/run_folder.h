@@ -15,6 +15,7 @@
 #define GOSSAMER_RUNTIME_CLI_RUN_FOLDER_H_
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -94,6 +95,10 @@ class RunFolder {
  private:
   const std::string path_;
 };
+
+// The newest of `rounds`, those of all peers together, that each of `peers`
+// has; 0: none.
+uint64_t NewestOfAll(std::span<const uint64_t> rounds, size_t peers);
 
 // {"round":..,"consensus_distance":..}, as in consensus.jsonl; behind it, of a
 // game of several players, {"players":{"generator":..,..}}.

@@ -134,7 +134,7 @@ void FloodGuard::Poll() {
   const std::map<std::string, uint64_t> uncounted = CheckAll();
   if (uncounted.empty()) return;
   // The list of all connections is long: it is read once for all of these, and
-  // while nobody waits for this guard.
+  // without the lock, which every call needs.
   const std::map<std::string, CountedConnection> counted = CountedConnections();
   MutexLock lock(&mu_);
   for (const auto& [address, cookie] : uncounted) {
